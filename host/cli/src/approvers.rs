@@ -1,6 +1,6 @@
 //! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals, rejections and aborts.
 
-use crate::{EXIT_FAILED, Fault, finish, with_path};
+use crate::{finish, with_path};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::approval::{
@@ -10,7 +10,8 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_seal::key_file;
-use gateway_service::output::{self, Lines};
+use gateway_service::output::{self, EXIT_FAILED, Lines};
+use gateway_service::process::Fault;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

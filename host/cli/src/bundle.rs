@@ -26,10 +26,10 @@ mod verify;
 
 pub(crate) use error::Error;
 
-use crate::{EXIT_FAILED, finish};
+use crate::finish;
 use clap::{Args, Subcommand};
 use gateway_domain::time::EpochMs;
-use gateway_service::output::{Lines, ToLines};
+use gateway_service::output::{EXIT_FAILED, Lines, ToLines};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

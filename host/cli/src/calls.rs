@@ -13,6 +13,7 @@ use body::read_body;
 use clap::Args;
 pub use connection::Connection;
 use gateway_domain::time::EpochMs;
+use gateway_service::process;
 pub use key::KeyCommand;
 pub use operation::OpCommand;
 use output::CallError;
@@ -31,7 +32,7 @@ pub struct Preview {
 }
 
 fn run(command: impl Future<Output = Result<(), CallError>>) -> ExitCode {
-    crate::run(async { command.await.map(|()| ExitCode::SUCCESS) }, CallError::exit_code)
+    process::run(async { command.await.map(|()| ExitCode::SUCCESS) }, CallError::exit_code)
 }
 
 /// Runs a command on operations.

@@ -2,7 +2,7 @@
 
 use crate::records::bundle::load_unverified;
 use crate::records::replay;
-use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault, finish, with_path};
+use crate::{finish, with_path};
 use clap::{Args, Subcommand};
 use gateway_domain::ids::OperationId;
 use gateway_domain::log::WitnessPolicy;
@@ -12,7 +12,8 @@ use gateway_domain::time::EpochMs;
 use gateway_evidence::verify::{Check, Report, Status};
 use gateway_evidence::{EvidenceReader, NodeLogFile, NodeLogs, RerunPolicy, Roots, Verdict, audit, verify};
 use gateway_policy::{Evaluator, PolicyEngine};
-use gateway_service::output::Lines;
+use gateway_service::output::{EXIT_FAILED, EXIT_UNCHECKED, Lines};
+use gateway_service::process::Fault;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

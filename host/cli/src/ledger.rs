@@ -2,14 +2,14 @@
 //! that the files of each stored bundle have the bundle's hash; the other two check the copy in the same way.
 
 use crate::progress::Progress;
-use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use clap::{Args, Subcommand};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
 use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{BundleError, MANIFEST_FILE, Manifest};
-use gateway_service::output;
+use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED};
+use gateway_service::process::{self, Fault};
 use gateway_store::{Checked, Finding, Fsck};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -63,7 +63,7 @@ fn parse_date(text: &str) -> Result<EpochMs, &'static str> {
 /// Runs `ledger fsck`, printing to standard output.
 #[must_use]
 pub fn fsck(database_url: &str, json: bool) -> ExitCode {
-    crate::run(check(database_url, json), |_: &Fault| EXIT_UNCHECKED)
+    process::run(check(database_url, json), |_: &Fault| EXIT_UNCHECKED)
 }
 
 async fn check(database_url: &str, json: bool) -> Result<ExitCode, Fault> {
@@ -93,7 +93,7 @@ pub fn backup(database_url: &str, file: &Path) -> ExitCode {
         output::print_line(format_args!("the backup is `{}`", file.display()))?;
         Ok(checked)
     };
-    crate::run(backup, |_: &Fault| EXIT_UNCHECKED)
+    process::run(backup, |_: &Fault| EXIT_UNCHECKED)
 }
 
 /// Runs `restore`: checks a copy and puts it in the place of the store.
@@ -112,7 +112,7 @@ pub fn restore(database_url: &str, file: &Path) -> ExitCode {
         }
         Ok(ExitCode::SUCCESS)
     };
-    crate::run(restore, |_: &Fault| EXIT_UNCHECKED)
+    process::run(restore, |_: &Fault| EXIT_UNCHECKED)
 }
 
 /// The file as a location that the store opens: never as a URL.

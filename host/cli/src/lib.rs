@@ -21,11 +21,12 @@ mod progress;
 pub mod records;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use exit::{EXIT_UNCHECKED, Fault, NAME, report_errors, run};
-pub(crate) use exit::{finish, with_path};
+use exit::{finish, with_path};
 use gateway_service::package::{PackageCommand, version};
-pub use gateway_service::process::EXIT_FAILED;
 use std::path::PathBuf;
+
+/// The name of the program.
+pub const NAME: &str = "operation-gateway";
 
 /// Signing operations with approvals, a signed policy, and threshold keys.
 #[derive(Debug, Parser)]

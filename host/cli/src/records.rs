@@ -12,6 +12,7 @@ pub(crate) mod replay;
 use arguments::RecordsError;
 pub use arguments::{Export, Impact, Replay, Trust};
 use clap::{Args, Subcommand};
+use gateway_service::process;
 use gateway_store::Decisions;
 use std::path::Path;
 use std::process::ExitCode;
@@ -82,5 +83,5 @@ fn with_decisions(
         decisions.close().await;
         done
     };
-    crate::run(command, RecordsError::exit_code)
+    process::run(command, RecordsError::exit_code)
 }

@@ -4,14 +4,14 @@ use crate::log_signer::LogSigner;
 use crate::settings::Settings;
 use gateway_cli::evidence::{EXIT_NOT_CHECKED, verify_archive};
 use gateway_cli::ledger::ArchiveOptions;
-use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::InclusionEvidence;
 use gateway_engine::ports::{ReadLog, ReadOperations, Record, SignCheckpoint};
 use gateway_evidence::{EvidenceReader, Kind, LAST_EVENT, LogProof, Page, Roots, Source, Verdict};
 use gateway_seal::{durable, key_file};
-use gateway_service::output;
+use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED};
+use gateway_service::process::{self, Fault};
 use gateway_store::Store;
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
@@ -25,7 +25,7 @@ const OPERATIONS_PER_READ: u32 = 256;
 
 /// Writes the archive. The file appears under its name only when it is complete, on disk and verified.
 pub(crate) fn run(settings: &Settings, archive: &ArchiveOptions, now: EpochMs) -> ExitCode {
-    gateway_cli::run(write_and_verify(settings, archive, now), |_: &Fault| EXIT_UNCHECKED)
+    process::run(write_and_verify(settings, archive, now), |_: &Fault| EXIT_UNCHECKED)
 }
 
 async fn write_and_verify(

@@ -1,6 +1,5 @@
 //! The engine's port for the policy authorities: one in this process, or several in processes of their own. Both run the same code.
 
-use crate::node_policy::StoredBundles;
 use async_trait::async_trait;
 use gateway_authority::{
     Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
@@ -16,6 +15,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{AdmissionRequest, ReadError, ReadOperations, SignAdmission, SignError};
 use gateway_engine::{Dependency, Unavailable};
 use gateway_policy::{BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OfferBundleRequest};
+use gateway_policy_host::Lifecycle;
 use gateway_runtime::FindBundle;
 use gateway_service::client::{CallError, ServiceClient, Url};
 use gateway_service::telemetry::Descriptions;
@@ -40,6 +40,17 @@ const CHECK_WITHIN: Duration = Duration::from_secs(2);
 
 /// The longest text of an authority that is kept. A name of an approver that is longer is no one's.
 const TEXT_CHARACTERS_MAX: usize = 1024;
+
+/// The bundles that are or were active in the gateway.
+pub(crate) struct StoredBundles(pub(crate) Arc<Lifecycle>);
+
+#[async_trait]
+impl FindBundle for StoredBundles {
+    async fn find(&self, bundle_hash: Hex32) -> Result<Option<BundleOffer>, Unavailable> {
+        let found = self.0.stored_bundle(bundle_hash).await?;
+        Ok(found.map(|(files, activation)| BundleOffer { files, activation }))
+    }
+}
 
 /// The authorities of a deployment, of which `threshold` must sign each decision.
 pub struct PolicyAuthorities {

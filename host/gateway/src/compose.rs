@@ -74,7 +74,7 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
             (gateway_store::HISTOGRAMS, MILLISECONDS),
         ],
     });
-    let prepared = policy_sources(settings)?.prepare(SystemClock.now());
+    let prepared = policy_sources(settings).prepare(SystemClock.now());
     let exists = store_exists(settings)?;
     let prepared =
         prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.require_bundle() });
@@ -83,7 +83,7 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
 
 /// As [`open_policy`], but always needs a valid bundle.
 pub(crate) fn check_policy(settings: &Settings) -> Result<Prepared, StartError> {
-    let prepared = policy_sources(settings)?.prepare(SystemClock.now());
+    let prepared = policy_sources(settings).prepare(SystemClock.now());
     prepared.and_then(Prepared::require_bundle).map_err(|why| policy_error(settings, why))
 }
 
@@ -91,14 +91,13 @@ fn store_exists(settings: &Settings) -> Result<bool, StartError> {
     Store::exists(&settings.general.database_url).map_err(|error| StartError::new("database", error))
 }
 
-fn policy_sources(settings: &Settings) -> Result<Sources, StartError> {
-    let pins = Pins::parse(&settings.policy.pins);
+fn policy_sources(settings: &Settings) -> Sources {
     Ok(Sources {
         bundle: settings.policy.bundle.clone(),
         trust_roots: settings.policy.trust_roots.clone(),
         activation: settings.policy.activation.clone(),
         candidate: settings.policy.candidate.clone(),
-        pins: pins.map_err(|error| StartError::new("policy pins", error))?,
+        pins: settings.policy.pins.clone(),
         allows_development: settings.general.profile == Profile::Development,
     })
 }

@@ -9,7 +9,6 @@ use crate::compose;
 use crate::services::{self, Services, authority_keys};
 use crate::settings::{Profile, Settings};
 use crate::{approvers, authentication, webhooks, witnesses};
-use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::error_chain;
 use gateway_domain::node_log::SignedLogHead;
@@ -19,7 +18,8 @@ use gateway_seal::kek_source::{Creates, KekSource};
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_service::StartError;
 use gateway_service::client::{CallError, ServiceClient, Url};
-use gateway_service::output::{self, Lines};
+use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED, Lines};
+use gateway_service::process::{self, Fault};
 use gateway_service::settings::Resolved;
 use gateway_service::transport::{ClientAuth, Tls};
 use gateway_store::Store;
@@ -85,7 +85,7 @@ pub(crate) fn run(resolved: Result<Resolved, Vec<String>>, as_json: bool) -> Exi
         let fails = findings.iter().any(|finding| finding.level == Level::Error);
         Ok(if fails { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
     };
-    gateway_cli::run(check, |_: &Fault| EXIT_UNCHECKED)
+    process::run(check, |_: &Fault| EXIT_UNCHECKED)
 }
 
 fn setting_fault(what: String) -> Finding {

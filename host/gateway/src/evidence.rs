@@ -5,14 +5,13 @@ use crate::log_signer::LogSigner;
 use crate::services::authority_keys;
 use crate::services::{deployment_rules, node_identities};
 use crate::settings::{Settings, SignedApprovals as SignedApprovalsSetting};
-use gateway_cli::{EXIT_UNCHECKED, Fault};
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
 use gateway_evidence::roots::{FORMAT, RootsFile, SignedApprovals};
-use gateway_policy::Pins;
 use gateway_seal::key_file;
 use gateway_service::StartError;
-use gateway_service::output::{self, Lines};
+use gateway_service::output::{self, EXIT_UNCHECKED, Lines};
+use gateway_service::process::{self, Fault};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -53,7 +52,7 @@ pub(crate) fn print_roots(settings: &Settings, with_policy: bool) -> ExitCode {
         if with_policy {
             let facts = deployment_rules(settings).facts().into_iter();
             roots.facts = facts.map(|(name, value)| (name.to_owned(), vec![value])).collect();
-            roots.bundles = Pins::parse(&settings.policy.pins)?.iter().collect();
+            roots.bundles = settings.policy.pins.iter().collect();
             if roots.bundles.is_empty() {
                 output::tell_line("`policy_pins` is empty: these roots accept every bundle");
             }
@@ -68,5 +67,5 @@ pub(crate) fn print_roots(settings: &Settings, with_policy: bool) -> ExitCode {
         output::print(&lines)?;
         Ok(ExitCode::SUCCESS)
     };
-    gateway_cli::run(print, |_: &Fault| EXIT_UNCHECKED)
+    process::run(print, |_: &Fault| EXIT_UNCHECKED)
 }

@@ -2,8 +2,8 @@
 
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ReadLog as _;
+use gateway_service::rounds::Rounds;
 use gateway_service::telemetry::Descriptions;
-use gateway_service::transport::Rounds;
 use gateway_store::{Store, Unfinished};
 use metrics::{counter, gauge};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const READ_EVERY: Duration = Duration::from_secs(5);
 /// Reads the store until the gateway stops. Readings that fail leave the last values: readiness reports the store.
 pub(crate) async fn watch(store: Arc<Store>, now: fn() -> EpochMs, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::every(READ_EVERY, stopping);
-    while rounds.next().await {
+    while rounds.next().await.is_some() {
         read(&store, now()).await;
     }
 }

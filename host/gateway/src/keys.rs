@@ -9,7 +9,7 @@ mod rotate;
 use crate::log_signer::LogSigner;
 use crate::settings::{Flags, Settings};
 use gateway_authority::Authority;
-use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, report_errors};
+use gateway_cli::{KeysCommand, RotatedKey};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
@@ -17,7 +17,8 @@ use gateway_runtime::participants_with_database;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::KekSource;
 use gateway_seal::key_file;
-use gateway_service::output::{self, Lines};
+use gateway_service::output::{self, EXIT_FAILED, Lines, report_error};
+use gateway_service::process::Fault;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => report_errors(&[error_chain(error.as_ref())], EXIT_FAILED),
+        Err(error) => report_error(error.as_ref(), EXIT_FAILED),
     }
 }
 

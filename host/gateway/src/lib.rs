@@ -13,7 +13,6 @@ pub mod evidence;
 mod gauges;
 mod keys;
 pub mod log_signer;
-mod node_policy;
 mod nodes;
 mod replicas;
 mod retention;
@@ -30,11 +29,10 @@ use clap::CommandFactory;
 use gateway_cli::evidence::EvidenceCommand;
 use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
-use gateway_cli::{
-    Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NAME, NodesCommand, report_errors,
-};
+use gateway_cli::{Cli, Command, KeysCommand, NAME, NodesCommand};
 use gateway_engine::ports::ReadClock;
 use gateway_service::StartError;
+use gateway_service::output::{EXIT_FAILED, EXIT_UNCHECKED, report_errors};
 use gateway_service::process;
 use gateway_service::settings::Resolved;
 use gateway_service::telemetry;
@@ -53,18 +51,12 @@ pub fn main() -> ExitCode {
 fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
     let now = SystemClock.now();
     // Settings may be given before the command and after it; those after it win.
-    let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match after.or(&before).resolve_here()
-    {
-        Ok(resolved) => with_settings(&resolved, run),
-        Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
-    };
+    let run_with =
+        |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| process::with_settings(&after.or(&before), run);
     match &command {
         None => run_with(&before, &start),
         Some(Command::Serve(flags)) => run_with(flags, &start),
-        Some(Command::Config(flags)) => match flags.or(&before).resolve_here() {
-            Ok(resolved) => print_settings(&resolved),
-            Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
-        },
+        Some(Command::Config(flags)) => process::print_settings(&flags.or(&before)),
         Some(Command::Decisions(DecisionsCommand::Export { settings, export })) => {
             run_with(settings, &|settings| records::export(&settings.general.database_url, export))
         }
@@ -115,7 +107,7 @@ fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
         }
         Some(Command::Approvers(command)) => gateway_cli::approvers::run(command, now),
         Some(Command::Doctor { json, settings }) => doctor::run(settings.or(&before).resolve_here(), *json),
-        Some(Command::Package(package)) => gateway_cli::run(
+        Some(Command::Package(package)) => process::run(
             async { package.run(Cli::<Flags>::command()).map(|()| ExitCode::SUCCESS) },
             |_: &std::io::Error| EXIT_FAILED,
         ),
@@ -123,36 +115,11 @@ fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
     }
 }
 
-fn with_settings(resolved: &Resolved, run: impl FnOnce(&Settings) -> ExitCode) -> ExitCode {
-    match Settings::parse(resolved) {
-        Ok(settings) => run(&settings),
-        Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
-    }
-}
-
 fn start(settings: &Settings) -> ExitCode {
     let n_nodes = if settings.nodes.remote.is_none() { usize::from(settings.nodes.count()) } else { 0 };
+    let log = (&*settings.general.log_filter, settings.general.log_format, settings.traces.as_ref());
     let n_threads = process::THREADS_OF_PROCESS + n_nodes * THREADS_OF_NODE;
-    if let Err(error) = process::check_threads(n_threads) {
-        return report_errors(&[error.to_string()], EXIT_FAILED);
-    }
-    let (filter, format, traces) =
-        (&settings.general.log_filter, settings.general.log_format, settings.traces.as_ref());
-    if let Err(error) = telemetry::start_log(filter, format, traces) {
-        return report_errors(&[error], EXIT_UNCHECKED);
-    }
-    let served = process::runtime().map_err(|error| StartError::new("async runtime", error));
-    let served = served.and_then(|runtime| runtime.block_on(serve::serve(settings)));
-    gateway_service::traces::finish();
-    match served {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => report_errors(&[error.to_string()], EXIT_FAILED),
-    }
-}
-
-fn print_settings(resolved: &Resolved) -> ExitCode {
-    process::print_values(resolved);
-    with_settings(resolved, |_| ExitCode::SUCCESS)
+    process::start(log, n_threads, serve::serve(settings))
 }
 
 #[cfg(test)]

@@ -3,16 +3,17 @@
 
 use crate::services::{authority_keys, fleet_config, open_kek};
 use crate::settings::{Flags, Settings};
-use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault, NodesCommand};
+use gateway_cli::NodesCommand;
 use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_engine::{Engine, Unavailable};
 use gateway_runtime::{Damage, check_file, missing_shares_in_file, open_file, participants_with_database};
 use gateway_seal::at_rest::Kek;
-use gateway_service::output::{self, Lines};
+use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED, Lines};
+use gateway_service::process::{self, Fault};
+use gateway_service::rounds::Rounds;
 use gateway_service::telemetry::Descriptions;
-use gateway_service::transport::Rounds;
 use gateway_store::{Fsck, Store};
 use metrics::gauge;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +123,7 @@ fn note(
 /// Checks some rows of each node every second, until the gateway stops.
 pub(crate) async fn watch(engine: Engine, mut reported: Reported, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::every(CHECK_EVERY, stopping);
-    while rounds.next().await {
+    while rounds.next().await.is_some() {
         if let Err(error) = engine.check_nodes().await {
             tracing::warn!(%error, "nodes could not be compared with the keys");
         }
@@ -147,7 +148,7 @@ fn check(settings: &Settings) -> ExitCode {
         let is_sound = print(&findings(settings).await?)?;
         Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
     };
-    gateway_cli::run(check, |_: &Fault| EXIT_UNCHECKED)
+    process::run(check, |_: &Fault| EXIT_UNCHECKED)
 }
 
 /// The damage of each node.
@@ -177,7 +178,7 @@ fn log(settings: &Settings, participant: ParticipantIndex, now: EpochMs) -> Exit
         print_log(settings, participant, now).await?;
         Ok(ExitCode::SUCCESS)
     };
-    gateway_cli::run(print, |_: &Fault| EXIT_UNCHECKED)
+    process::run(print, |_: &Fault| EXIT_UNCHECKED)
 }
 
 /// Runs `nodes readmit`.
@@ -190,7 +191,7 @@ fn readmit(settings: &Settings, participant: ParticipantIndex, size_at_least: u6
         output::print_line(format_args!("node {participant} was readmitted; its log has {size} entries"))?;
         Ok(ExitCode::SUCCESS)
     };
-    gateway_cli::run(readmit, |_: &Fault| EXIT_UNCHECKED)
+    process::run(readmit, |_: &Fault| EXIT_UNCHECKED)
 }
 
 /// Opening a node without a database would create one.

@@ -13,7 +13,7 @@ use gateway_policy_host::Lifecycle;
 use gateway_seal::node_key::NodeIdentity;
 use gateway_service::StartError;
 use gateway_service::now;
-use gateway_service::transport::Rounds;
+use gateway_service::rounds::Rounds;
 use gateway_store::{Peer, Peers, Presence, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Replicas {
 
     pub(crate) async fn watch(self, mut reported: Option<ReplicaFault>, stopping: watch::Receiver<bool>) {
         let mut rounds = Rounds::every(MEET_EVERY, stopping);
-        while rounds.next().await {
+        while rounds.next().await.is_some() {
             // Without an answer the last result stays: readiness reports the store.
             if let Ok(found) = self.compare(reported.as_ref()).await {
                 reported = found;

@@ -3,8 +3,8 @@
 use crate::settings::Settings;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Engine;
+use gateway_service::rounds::Rounds;
 use gateway_service::telemetry::Descriptions;
-use gateway_service::transport::Rounds;
 use gateway_store::{Expiring, ROWS_PER_TRANSACTION_MAX, Store};
 use metrics::{counter, gauge};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     stopping: watch::Receiver<bool>,
 ) {
     let mut rounds = Rounds::every(RUN_EVERY, stopping.clone());
-    while rounds.next().await {
+    while rounds.next().await.is_some() {
         for table in Expiring::ALL.into_iter().filter(|_| engine.may_write()) {
             drop_rows(&store, table, retention.kept(table), now(), &stopping).await;
         }

@@ -2,33 +2,27 @@
 
 use crate::compose::{self, Gateway};
 use crate::gauges;
-use crate::node_policy;
 use crate::nodes::{self, Reported};
 use crate::replicas::Replicas;
 use crate::retention::{self, Retention};
-use crate::services::OpenFleet;
+use crate::services::{self, OpenFleet};
 use crate::settings::{Exception, Profile, Settings};
 use crate::{webhooks, witnesses};
 use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::TrustFile;
 use gateway_policy_host::Lifecycle;
-use gateway_policy_host::lifecycle::Cause;
 use gateway_service::StartError;
-use gateway_service::approvers::Verifiers;
+use gateway_service::process::{Followed, Listeners, log_reading};
+use gateway_service::rounds::{Cause, Rounds, until_stopped};
 use gateway_service::signals::Signals;
 use gateway_service::system_limits;
-use gateway_service::transport::{Server, Tls, until_stopped};
+use gateway_service::transport::Tls;
 use gateway_store::Store;
-use std::error::Error;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
-use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Interval, MissedTickBehavior};
 
 /// Serves until SIGTERM or SIGINT, and then until requests and work in progress are finished.
 ///
@@ -50,11 +44,9 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         return Ok(());
     }
     // A caller that connects gets an answer soon.
-    let (listener, address) = bind(settings.server.bind).await?;
-    let admin = match settings.server.admin_bind {
-        Some(admin) => Some(bind(admin).await?),
-        None => None,
-    };
+    let (addresses, limits) = (&settings.server, settings.limits);
+    let (served, until) = (tls.clone(), stopping.clone());
+    let listeners = Listeners::bind("api", addresses.bind, addresses.admin_bind, served, until).await?;
     let mut gateway = compose::open(settings, policy).await?;
     let engine = gateway.app.engine().clone();
     witnesses::compare(settings, witnesses.as_mut(), &engine).await?;
@@ -65,45 +57,32 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let replicas = Replicas::new(&gateway, settings)?;
     let met = replicas.compare(None).await.map_err(|error| StartError::new("database", error))?;
     gateway.policies.permit_activations(engine.may_write());
-    gateway.policies.reload(Cause::Watch).await;
+    gateway.policies.reload_if_changed().await;
     let mut tasks = JoinSet::new();
     watch_store(&mut tasks, settings, &gateway, &stopping);
     tasks.spawn(watch_policies(
         gateway.policies.clone(),
         engine.clone(),
-        node_trust(settings, &gateway)?,
-        Schedule::new(settings.policy.watch, signals.policies),
-        stopping.clone(),
+        node_trust(settings, &gateway),
+        Rounds::every_or_on(settings.policy.watch, signals.policies, stopping.clone()),
     ));
     tasks.spawn(watch_files(
-        tls.clone(),
-        gateway.verifiers.take(),
+        Followed { tls, verifiers: gateway.verifiers.take() },
         gateway.app.clone(),
-        Schedule::new(settings.policy.watch, signals.files),
-        stopping.clone(),
+        Rounds::every_or_on(settings.policy.watch, signals.files, stopping.clone()),
     ));
     tasks.spawn(witnesses::watch(witnesses, engine.clone(), settings.log.witness_every, stopping.clone()));
     webhooks::start(webhooks, &mut tasks, engine.clone(), gateway.store.clone(), signals.webhooks, &stopping);
     tasks.spawn(nodes::watch(engine, reported, stopping.clone()));
     tasks.spawn(replicas.watch(met, stopping.clone()));
-    let limits = settings.limits;
-    announce(settings, &gateway, address, admin.as_ref().map(|(_, address)| *address));
-    let server = Server::new("api", listener, gateway_api::router(gateway.app.clone()), limits, tls);
-    let admin = admin.map(|(listener, _)| {
-        Server::new("admin", listener, gateway_api::admin_router(gateway.app.clone()), limits, None)
-    });
-    let serving = async {
-        let admin = async {
-            if let Some(admin) = admin {
-                admin.run(stopping.clone()).await;
-            }
-        };
-        tokio::join!(server.run(stopping.clone()), admin);
-    };
-    serve_until(settings.general.shutdown_within, stopping.clone(), serving).await;
+    announce(settings, &gateway, &listeners);
+    let within = settings.general.shutdown_within;
+    let (router, admin) =
+        (gateway_api::router(gateway.app.clone()), gateway_api::admin_router(gateway.app.clone()));
+    listeners.serve(router, admin, limits, within).await;
     let ended = async { while tasks.join_next().await.is_some() {} };
-    let _cut_short = tokio::time::timeout(settings.general.shutdown_within, ended).await;
-    gateway.close(settings.general.shutdown_within).await;
+    let _cut_short = tokio::time::timeout(within, ended).await;
+    gateway.close(within).await;
     tracing::info!("operation-gateway stopped");
     Ok(())
 }
@@ -152,7 +131,8 @@ fn watch_store(
     let (store, engine) = (&gateway.store, gateway.app.engine());
     let (follower, mut stopped) = (engine.clone(), stopping.clone());
     tasks.spawn(async move { follower.follow_log(until_stopped(&mut stopped)).await });
-    tasks.spawn(reconcile(engine.clone(), settings.general.reconcile_every, stopping.clone()));
+    let rounds = Rounds::every(settings.general.reconcile_every, stopping.clone());
+    tasks.spawn(reconcile(engine.clone(), rounds));
     tasks.spawn(gauges::watch(store.clone(), gateway_service::now, stopping.clone()));
     let kept = Retention::of(settings);
     tasks.spawn(retention::run(store.clone(), engine.clone(), kept, gateway_service::now, stopping.clone()));
@@ -176,16 +156,18 @@ fn n_files(settings: &Settings) -> u64 {
 }
 
 /// Logs where the gateway listens; in development also what to try next.
-fn announce(settings: &Settings, gateway: &Gateway, address: SocketAddr, admin: Option<SocketAddr>) {
+fn announce(settings: &Settings, gateway: &Gateway, listeners: &Listeners) {
+    let address = listeners.address().map(tracing::field::display);
     tracing::info!(
-        %address,
-        admin_address = admin.map(tracing::field::display),
+        address,
+        admin_address = listeners.admin_address().map(tracing::field::display),
         tls = settings.tls.files.is_some(),
         profile = ?settings.general.profile,
         log_key = %gateway.app.engine().log_key(),
         "operation-gateway listens"
     );
     if settings.general.profile == Profile::Development {
+        let address = address.map_or_else(|| settings.server.bind.to_string(), |address| address.to_string());
         tracing::info!("try `scripts/quickstart`, or read http://{address}/v1/openapi.json");
     }
 }
@@ -195,88 +177,20 @@ fn open_tls(settings: &Settings) -> Result<Option<Arc<Tls>>, StartError> {
     Ok(tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new))
 }
 
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| StartError::new(format!("address `{address}`"), error))?;
-    let address = listener.local_addr().map_err(|error| StartError::new("address", error))?;
-    Ok((listener, address))
-}
-
-/// Waits until the servers end, but after the stop at most for `deadline`: clients that keep connections open cannot delay it.
-async fn serve_until(
-    deadline: Duration,
-    mut stopping: watch::Receiver<bool>,
-    serving: impl Future<Output = ()>,
-) {
-    let too_late = async {
-        until_stopped(&mut stopping).await;
-        tokio::time::sleep(deadline).await;
-    };
-    tokio::select! {
-        () = serving => {}
-        () = too_late => {}
-    }
-}
-
 /// Resumes unfinished operations, now and at intervals.
-async fn reconcile(engine: Engine, every: Duration, mut stopping: watch::Receiver<bool>) {
-    let mut rounds = tokio::time::interval(every);
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    loop {
-        tokio::select! {
-            _ = rounds.tick() => {}
-            () = until_stopped(&mut stopping) => return,
-        }
+async fn reconcile(engine: Engine, mut rounds: Rounds) {
+    while rounds.next().await.is_some() {
         if engine.reconcile().await > 0 {
-            rounds.reset_immediately();
-        }
-    }
-}
-
-/// The times at which files are read again: at intervals, and on SIGHUP.
-struct Schedule {
-    rounds: Option<Interval>,
-    hangups: Option<Signal>,
-}
-
-impl Schedule {
-    fn new(every: Option<Duration>, hangups: Option<Signal>) -> Self {
-        let rounds = every.map(|every| {
-            let mut rounds = tokio::time::interval(every);
-            rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
-            rounds
-        });
-        Self { rounds, hangups }
-    }
-
-    /// Waits for the next interval or SIGHUP.
-    async fn next(&mut self) -> Cause {
-        let round = async {
-            match &mut self.rounds {
-                Some(rounds) => drop(rounds.tick().await),
-                None => std::future::pending().await,
-            }
-        };
-        let hangup = async {
-            match &mut self.hangups {
-                Some(hangups) => hangups.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = hangup => Cause::Requested,
-            () = round => Cause::Watch,
+            rounds.hurry();
         }
     }
 }
 
 /// The trust roots of embedded nodes. Nodes in processes of their own have their own.
-fn node_trust(settings: &Settings, gateway: &Gateway) -> Result<Option<TrustFile>, StartError> {
+fn node_trust(settings: &Settings, gateway: &Gateway) -> Option<TrustFile> {
     match &gateway.fleet {
-        OpenFleet::Embedded(fleet) => {
-            node_policy::trust_file(settings, fleet.policy_trust().clone()).map(Some)
-        }
-        OpenFleet::Remote(_) => Ok(None),
+        OpenFleet::Embedded(fleet) => Some(services::trust_file(settings, fleet.policy_trust().clone())),
+        OpenFleet::Remote(_) => None,
     }
 }
 
@@ -285,60 +199,31 @@ async fn watch_policies(
     policies: Arc<Lifecycle>,
     engine: Engine,
     mut node_trust: Option<TrustFile>,
-    mut schedule: Schedule,
-    mut stopping: watch::Receiver<bool>,
+    mut rounds: Rounds,
 ) {
-    loop {
-        let cause = tokio::select! {
-            () = until_stopped(&mut stopping) => return,
-            cause = schedule.next() => cause,
-        };
-        if cause == Cause::Requested {
-            tracing::info!("reading the policy bundles again on SIGHUP");
-        }
+    while let Some(cause) = rounds.next().await {
         node_trust.iter_mut().for_each(TrustFile::reload_if_changed);
         policies.permit_activations(engine.may_write());
-        policies.reload(cause).await;
+        match cause {
+            Cause::Interval => policies.reload_if_changed().await,
+            Cause::Hangup => {
+                tracing::info!("reading the policy bundles again on SIGHUP");
+                policies.reload().await;
+            }
+        }
     }
 }
 
 /// Reads a changed registry of approvers at intervals, and on SIGHUP the registry, the certificates and the issuer's keys. If new
-/// certificates or keys cannot be used, the current ones stay. If the registry cannot be used, no approval counts.
-async fn watch_files(
-    tls: Option<Arc<Tls>>,
-    mut verifiers: Option<Verifiers>,
-    app: App,
-    mut schedule: Schedule,
-    mut stopping: watch::Receiver<bool>,
-) {
-    loop {
-        let cause = tokio::select! {
-            () = until_stopped(&mut stopping) => return,
-            cause = schedule.next() => cause,
-        };
-        match (cause, &mut verifiers) {
-            (Cause::Watch, Some(verifiers)) => verifiers.reload_if_changed(),
-            (Cause::Requested, Some(verifiers)) => verifiers.reload(),
-            (Cause::Watch | Cause::Requested, None) => {}
-        }
-        if let (Cause::Requested, Some(tls)) = (cause, &tls) {
-            log_reading("certificates", tls.reload().map_err(Into::into));
-        }
-        if cause == Cause::Requested
+/// keys cannot be used, the current ones stay.
+async fn watch_files(mut followed: Followed, app: App, mut rounds: Rounds) {
+    while let Some(cause) = rounds.next().await {
+        followed.read_again(cause);
+        if cause == Cause::Hangup
             && let Some(reading) = app.authenticator().reload_keys().await
         {
             log_reading("the issuer's keys", reading.map_err(Into::into));
         }
-    }
-}
-
-fn log_reading(what: &str, reading: Result<(), Box<dyn Error + Send + Sync>>) {
-    match reading {
-        Ok(()) => tracing::info!("reloaded {what}"),
-        Err(error) => tracing::error!(
-            error = gateway_domain::error_chain(error.as_ref()),
-            "could not reload {what}; the current ones stay in use"
-        ),
     }
 }
 

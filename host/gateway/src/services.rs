@@ -1,8 +1,7 @@
 //! Nodes and authority: in this process, or in processes of their own.
 
 use crate::approvers;
-use crate::authority::PolicyAuthorities;
-use crate::node_policy::{self, StoredBundles};
+use crate::authority::{PolicyAuthorities, StoredBundles};
 use crate::settings::{Profile, RemoteNodes, Settings};
 use gateway_authority::{Authority, Policies as AuthorityPolicies, Record, Verifier};
 use gateway_domain::admission::Authorities;
@@ -11,7 +10,7 @@ use gateway_domain::operation::Event;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::{DriveNodes, SignAdmission};
-use gateway_policy::CompiledBundles;
+use gateway_policy::{CompiledBundles, Trust, TrustFile};
 use gateway_policy_host::Lifecycle;
 use gateway_runtime::{
     EmbeddedFleet, FleetConfig, NodeAddress, NodeSettings, PeersFile, RemoteFleet, identities,
@@ -153,8 +152,8 @@ pub fn open_embedded_authority(
     let seed =
         load_seed(settings, &settings.authority.key).map_err(|error| StartError::new("authority", error))?;
     let authority = Authority::new(&seed);
-    let trust = node_policy::trust(settings);
-    node_policy::trust_file(settings, trust.clone())?;
+    let trust = policy_trust(settings);
+    trust_file(settings, trust.clone());
     let rule = approvers::gateway_rule(settings);
     let verifier = Verifier {
         signed_approvals: rule.clone(),
@@ -184,10 +183,20 @@ pub async fn open_fleet(
     let kek = Arc::new(open_kek(settings).await?);
     let mut config = fleet_config(settings, authorities, kek)?;
     config.nodes.compiled_bundles = compiled;
-    node_policy::trust_file(settings, config.nodes.policy_trust.clone())?;
+    trust_file(settings, config.nodes.policy_trust.clone());
     let fleet = EmbeddedFleet::new(config, Arc::new(StoredBundles(Arc::clone(policies))));
     fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
     Ok(Arc::new(fleet))
+}
+
+/// The trust in bundles of what this process embeds, without roots until [`trust_file`] has read them.
+fn policy_trust(settings: &Settings) -> Trust {
+    Trust::new(settings.general.profile == Profile::Development)
+}
+
+/// The trust roots, read into `trust`.
+pub(crate) fn trust_file(settings: &Settings, trust: Trust) -> TrustFile {
+    TrustFile::open(settings.policy.trust_roots.clone(), settings.policy.pins.clone(), trust)
 }
 
 /// Loads the key that encrypts the nodes' secrets, on a blocking thread. Creates a key file only in development and while there
@@ -224,7 +233,7 @@ pub fn fleet_config(
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
         rules: deployment_rules(settings),
         approver_roles: BTreeMap::new(),
-        policy_trust: node_policy::trust(settings),
+        policy_trust: policy_trust(settings),
         compiled_bundles: Arc::default(),
         decision_ttl_max_ms: settings.operations.admission_ttl_ms,
         signed_approvals: approvers::node_rule(settings),

@@ -25,7 +25,7 @@ pub use server::{Server, Tls};
 use gateway_domain::log::KeyName;
 use gateway_service::client::ClientFiles;
 use gateway_service::settings::process::TraceSettings;
-use gateway_service::settings::{self, Described, Resolved, Section, Table};
+use gateway_service::settings::{self, Resolved, Section, Table};
 use gateway_service::traces::Traces;
 use gateway_service::transport::Limits;
 use std::collections::BTreeMap;
@@ -52,10 +52,6 @@ pub fn resolve(
     file: Option<&str>,
 ) -> Result<Resolved, Vec<String>> {
     settings::resolve(&TABLE, flags, environment, file)
-}
-
-impl Described for Settings {
-    const TABLE: &'static Table = &TABLE;
 }
 
 /// Every setting, by area.

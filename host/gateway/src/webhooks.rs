@@ -21,8 +21,8 @@ use gateway_engine::ports::{
 };
 use gateway_engine::{Engine, EngineError, Notice, NoticeFilter, Start, Unavailable, Visibility};
 use gateway_service::StartError;
+use gateway_service::rounds::{Rounds, until_stopped};
 use gateway_service::telemetry::Descriptions;
-use gateway_service::transport::until_stopped;
 use metrics::{counter, gauge};
 use post::{Answer, Post};
 use std::convert::Infallible;
@@ -112,7 +112,7 @@ pub(crate) fn start(
         return;
     }
     let source = Source { engine, store, holder };
-    tasks.spawn(send(webhooks, source, hangups, stopping.clone()));
+    tasks.spawn(send(webhooks, source, Rounds::every_or_on(None, hangups, stopping.clone())));
 }
 
 /// Where events come from, and where their places are kept.
@@ -123,12 +123,7 @@ struct Source {
     holder: Holder,
 }
 
-async fn send(
-    Webhooks { path, mut webhooks }: Webhooks,
-    source: Source,
-    mut hangups: Option<Signal>,
-    mut stopping: watch::Receiver<bool>,
-) {
+async fn send(Webhooks { path, mut webhooks }: Webhooks, source: Source, mut hangups: Rounds) {
     loop {
         let (stop, stopped) = watch::channel(false);
         let mut senders = JoinSet::new();
@@ -137,15 +132,8 @@ async fn send(
             senders.spawn(sender.run(stopped.clone()));
         }
         let next = loop {
-            let hangup = async {
-                match &mut hangups {
-                    Some(hangups) => drop(hangups.recv().await),
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = until_stopped(&mut stopping) => break None,
-                () = hangup => {}
+            if hangups.next().await.is_none() {
+                break None;
             }
             match file::read(&path) {
                 Ok(webhooks) => break Some(webhooks),

@@ -16,8 +16,8 @@ use gateway_domain::log::{SignedCheckpoint, WitnessKey, WitnessPolicy};
 use gateway_engine::{Engine, KeptCheckpoint};
 use gateway_seal::durable;
 use gateway_service::StartError;
+use gateway_service::rounds::Rounds;
 use gateway_service::telemetry::Descriptions;
-use gateway_service::transport::Rounds;
 use metrics::{counter, gauge};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -223,9 +223,9 @@ pub(crate) async fn watch(
     let mut rounds = Rounds::every(every, stopping);
     loop {
         tokio::select! {
-            goes_on = rounds.next() => match goes_on {
-                true => watching.begin().await,
-                false => return,
+            round = rounds.next() => match round {
+                Some(_) => watching.begin().await,
+                None => return,
             },
             Some(answered) = watching.calls.join_next() => {
                 if let Ok(answered) = answered {

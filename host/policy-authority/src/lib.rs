@@ -16,9 +16,9 @@ use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::key_file;
 use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
-use gateway_service::output;
+use gateway_service::output::{self, EXIT_FAILED};
 use gateway_service::package::{PackageCommand, version};
-use gateway_service::process::{self, Cause, Fault, Listeners, reload_certificates, watch_files};
+use gateway_service::process::{self, Backend, Fault, Followed};
 use settings::{Flags, Settings};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -60,30 +60,30 @@ pub fn main() -> ExitCode {
 }
 
 fn run(Cli { settings: before, command }: Cli) -> ExitCode {
-    let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match process::settings(
-        &before,
-        after,
-        Settings::parse,
-    ) {
-        Ok(settings) => run(&settings),
-        Err(faults) => process::report_errors(NAME, &faults, process::EXIT_SETTINGS),
+    let run_with =
+        |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| process::with_settings(&after.or(&before), run);
+    let start = |settings: &Settings| {
+        process::start(settings.process.log(), process::THREADS_OF_PROCESS, serve(settings))
     };
-    let start = |settings: &Settings| process::start(NAME, &settings.process, serve(settings));
     match &command {
         None => run_with(&before, &start),
         Some(Command::Serve(flags)) => run_with(flags, &start),
-        Some(Command::Config(flags)) => process::print_settings(NAME, &flags.or(&before), Settings::parse),
+        Some(Command::Config(flags)) => process::print_settings(&flags.or(&before)),
         Some(Command::Init(flags)) => run_with(flags, &|settings| {
-            process::run(NAME, async { print(&*key_file::load_or_create(&settings.own.key)?) })
+            run_command(async { print(&*key_file::load_or_create(&settings.own.key)?) })
         }),
-        Some(Command::Package(package)) => process::run(NAME, async {
+        Some(Command::Package(package)) => run_command(async {
             package.run(Cli::command())?;
             Ok(ExitCode::SUCCESS)
         }),
-        Some(Command::Identity(flags)) => run_with(flags, &|settings| {
-            process::run(NAME, async { print(&*key_file::load(&settings.own.key)?) })
-        }),
+        Some(Command::Identity(flags)) => {
+            run_with(flags, &|settings| run_command(async { print(&*key_file::load(&settings.own.key)?) }))
+        }
     }
+}
+
+fn run_command(command: impl Future<Output = Result<ExitCode, Fault>>) -> ExitCode {
+    process::run(command, |_| EXIT_FAILED)
 }
 
 fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
@@ -97,48 +97,36 @@ fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
 /// # Errors
 /// [`StartError`], one line that names the part.
 async fn serve(settings: &Settings) -> Result<(), StartError> {
-    let mut listeners = Listeners::open("authority", &settings.process).await?;
+    let Backend { listeners, tls, mut rounds, quotas, .. } =
+        Backend::open("authority", &settings.process).await?;
     let seed = key_file::load(&settings.own.key).map_err(|error| StartError::new("authority key", error))?;
     let authority = Arc::new(Authority::new(&seed));
     let rule = settings.own.signed_approvals.rule(settings.own.approval_age_max_ms);
-    let mut approvers = Verifiers::open(&settings.own.signed_approvals, vec![rule.clone()]);
+    let verifiers = Verifiers::open(&settings.own.signed_approvals, vec![rule.clone()]);
     let trust = Trust::new(settings.policy.development_bundles);
-    let mut trust_file = trust_file(settings, trust.clone())?;
+    let pins = Pins::parse(&settings.policy.pins);
+    let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
+    let mut trust_file = TrustFile::open(settings.policy.roots()?.to_owned(), pins, trust.clone());
     let record =
         Record::open(&settings.own.database, &settings.record_size_file, &authority.public_key()).await;
     let record = record.map_err(|error| StartError::new("authority record", error))?;
     let verifier = Arc::new(verifier(settings, rule, trust, record));
-    let tls = Arc::clone(&listeners.tls);
-    let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
-    let watching = tokio::spawn(watch_files(settings.process.watch, hangups, stopping, move |cause| {
-        trust_file.reload_if_changed();
-        match cause {
-            Cause::Interval => approvers.iter_mut().for_each(Verifiers::reload_if_changed),
-            Cause::Hangup => {
-                approvers.iter_mut().for_each(Verifiers::reload);
-                reload_certificates(&tls);
-            }
+    let mut followed = Followed { tls: Some(tls), verifiers };
+    let watching = tokio::spawn(async move {
+        while let Some(cause) = rounds.next().await {
+            trust_file.reload_if_changed();
+            followed.read_again(cause);
         }
-    }));
+    });
     let public_key = Hex32::new(authority.public_key());
     tracing::info!(address = listeners.address().map(tracing::field::display), %public_key, "policy-authority listens");
-    let router = routes::router(authority, Arc::clone(&verifier), Arc::clone(&listeners.quotas));
-    listeners.serve(router, routes::admin()).await;
-    let _cut_short = tokio::time::timeout(settings.process.shutdown_within, watching).await;
+    let router = routes::router(authority, Arc::clone(&verifier), quotas);
+    let (limits, within) = (settings.process.limits, settings.process.shutdown_within);
+    listeners.serve(router, routes::admin(), limits, within).await;
+    let _cut_short = tokio::time::timeout(within, watching).await;
     verifier.record.close().await;
     tracing::info!("policy-authority stopped");
     Ok(())
-}
-
-/// The trust roots of policies, read into `trust`. An authority without them would refuse every request.
-fn trust_file(settings: &Settings, trust: Trust) -> Result<TrustFile, StartError> {
-    let Some(roots) = settings.policy.trust_roots.clone() else {
-        let why = "must be given: the authority runs the policy itself";
-        return Err(StartError::new("setting `policy_trust_roots`", why));
-    };
-    let pins = Pins::parse(&settings.policy.pins);
-    let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
-    Ok(TrustFile::open(roots, pins, trust))
 }
 
 fn verifier(settings: &Settings, rule: SigningRule, trust: Trust, record: Record) -> Verifier {

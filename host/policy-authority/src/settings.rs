@@ -4,7 +4,7 @@ use gateway_service::approvers::{SignedApprovals, signed_approvals};
 use gateway_service::settings;
 use gateway_service::settings::policy::OwnPolicy;
 use gateway_service::settings::process::{Callers, Process, Running, TraceSettings};
-use gateway_service::settings::{Described, Reader, Resolved, Table, number};
+use gateway_service::settings::{ProcessSettings, Reader, Resolved, Table, number};
 use gateway_service::transport::Limits;
 use std::path::PathBuf;
 
@@ -83,16 +83,10 @@ pub struct Settings {
 /// The flags of the authority's settings.
 pub type Flags = settings::Flags<Settings>;
 
-impl Described for Settings {
+impl ProcessSettings for Settings {
     const TABLE: &'static Table = &TABLE;
-}
 
-impl Settings {
-    /// Parses every setting and checks them against each other.
-    ///
-    /// # Errors
-    /// One line for each fault.
-    pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
+    fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
         let mut reader = Reader::new(resolved);
         let own = Own::read(&mut reader);
         let beside_key = || own.key.with_added_extension("record-size");

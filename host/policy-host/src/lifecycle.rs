@@ -82,15 +82,6 @@ struct SeenOffers {
     candidate: Seen,
 }
 
-/// Why a reload happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// A periodic check: considers only changed files.
-    Watch,
-    /// An operator requested it (SIGHUP): considers all files again.
-    Requested,
-}
-
 impl Memory {
     /// The current trust roots.
     fn trust(&self) -> Result<&Arc<TrustPolicy>, BundleError> {
@@ -152,8 +143,17 @@ impl Lifecycle {
         self.activates.store(permits, Ordering::Relaxed);
     }
 
-    /// Reads all offers and activates the bundle that passes every check.
-    pub async fn reload(&self, cause: Cause) {
+    /// Reads all offers, considers those that changed, and activates the bundle that passes every check.
+    pub async fn reload_if_changed(&self) {
+        self.read_offers(false).await;
+    }
+
+    /// As [`Lifecycle::reload_if_changed`], but considers all offers again: an operator requested it.
+    pub async fn reload(&self) {
+        self.read_offers(true).await;
+    }
+
+    async fn read_offers(&self, again: bool) {
         let mut memory = self.memory.lock().await;
         let sources = self.sources.clone();
         let Ok(offers) = task::spawn_blocking(move || sources.read()).await else {
@@ -162,7 +162,7 @@ impl Lifecycle {
             self.refusals.refuse(Offered::TrustRoots, None, &BundleError::Panicked, self.clock.now());
             return self.check_active(&memory, self.clock.now());
         };
-        self.consider(&mut memory, offers, cause == Cause::Requested).await;
+        self.consider(&mut memory, offers, again).await;
     }
 
     /// Considers the trust roots first, then the activation record, the bundle in the folder, the store's high-water mark, and

@@ -15,8 +15,9 @@ pub mod settings;
 pub use serve::{NodeService, open};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use gateway_service::output::EXIT_FAILED;
 use gateway_service::package::{PackageCommand, version};
-use gateway_service::process;
+use gateway_service::process::{self, Fault};
 use settings::{Flags, Settings};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -98,44 +99,38 @@ pub fn main() -> ExitCode {
 }
 
 fn run(Cli { settings: before, command }: Cli) -> ExitCode {
-    let run_with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match process::settings(
-        &before,
-        after,
-        Settings::parse,
-    ) {
-        Ok(settings) => run(&settings),
-        Err(faults) => process::report_errors(NAME, &faults, process::EXIT_SETTINGS),
+    let run_with =
+        |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| process::with_settings(&after.or(&before), run);
+    let start = |settings: &Settings| {
+        process::start(settings.process.log(), process::THREADS_OF_PROCESS, serve::serve(settings))
     };
-    let start = |settings: &Settings| process::start(NAME, &settings.process, serve::serve(settings));
     match &command {
         None => run_with(&before, &start),
         Some(Command::Serve(flags)) => run_with(flags, &start),
-        Some(Command::Config(flags)) => process::print_settings(NAME, &flags.or(&before), Settings::parse),
-        Some(Command::Init(flags)) => {
-            run_with(flags, &|settings| process::run(NAME, commands::init(settings)))
-        }
+        Some(Command::Config(flags)) => process::print_settings(&flags.or(&before)),
+        Some(Command::Init(flags)) => run_with(flags, &|settings| run_command(commands::init(settings))),
         Some(Command::Identity(flags)) => {
-            run_with(flags, &|settings| process::run(NAME, commands::identity(settings)))
+            run_with(flags, &|settings| run_command(commands::identity(settings)))
         }
         Some(Command::Pin(pin)) => run_with(&pin.settings, &|settings| {
-            process::run(NAME, async { commands::pin(settings, &pin.identities, &pin.fingerprints) })
+            run_command(async { commands::pin(settings, &pin.identities, &pin.fingerprints) })
         }),
-        Some(Command::Check(flags)) => {
-            run_with(flags, &|settings| process::run(NAME, commands::check(settings)))
-        }
-        Some(Command::Log(flags)) => run_with(flags, &|settings| process::run(NAME, commands::log(settings))),
+        Some(Command::Check(flags)) => run_with(flags, &|settings| run_command(commands::check(settings))),
+        Some(Command::Log(flags)) => run_with(flags, &|settings| run_command(commands::log(settings))),
         Some(Command::Readmit(readmit)) => run_with(&readmit.settings, &|settings| {
-            process::run(NAME, commands::readmit(settings, readmit.size_at_least))
+            run_command(commands::readmit(settings, readmit.size_at_least))
         }),
-        Some(Command::Rewrap(flags)) => {
-            run_with(flags, &|settings| process::run(NAME, commands::rewrap(settings)))
-        }
-        Some(Command::Package(package)) => process::run(NAME, async {
+        Some(Command::Rewrap(flags)) => run_with(flags, &|settings| run_command(commands::rewrap(settings))),
+        Some(Command::Package(package)) => run_command(async {
             package.run(Cli::command())?;
             Ok(ExitCode::SUCCESS)
         }),
-        Some(Command::Selftest(Selftest { json })) => process::run(NAME, selftest::run(*json)),
+        Some(Command::Selftest(Selftest { json })) => run_command(selftest::run(*json)),
     }
+}
+
+fn run_command(command: impl Future<Output = Result<ExitCode, Fault>>) -> ExitCode {
+    process::run(command, |_| EXIT_FAILED)
 }
 
 #[cfg(test)]

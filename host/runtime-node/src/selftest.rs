@@ -17,8 +17,8 @@ mod signing;
 mod tricks;
 
 use deployment::Deployment;
-use gateway_service::output;
-use gateway_service::process::{EXIT_FAILED, Fault};
+use gateway_service::output::{self, EXIT_FAILED};
+use gateway_service::process::Fault;
 use gateway_threshold::SignatureProfile;
 use report::Report;
 use std::process::ExitCode;

@@ -11,8 +11,8 @@ use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
 use gateway_service::StartError;
 use gateway_service::approvers::Verifiers;
-use gateway_service::process::{Cause, Listeners, reload_certificates, watch_files};
-use gateway_service::transport::Rounds;
+use gateway_service::process::{Backend, Followed};
+use gateway_service::rounds::Rounds;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,10 @@ pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
     let peers = Arc::new(pinned.peers().map_err(|error| StartError::new("peers", error))?);
     let config = node_config(settings, Arc::new(kek), Arc::clone(&peers))?;
     let rule = config.settings.signed_approvals.clone();
-    let trust_file = trust_file(settings, config.settings.policy_trust.clone())?;
+    let pins = Pins::parse(&settings.policy.pins);
+    let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
+    let trust = config.settings.policy_trust.clone();
+    let trust_file = TrustFile::open(settings.policy.roots()?.to_owned(), pins, trust);
     let node = Node::open(config).await.map_err(|error| StartError::new("node", error))?;
     if peers.pinned(settings.node.participant).as_ref() != Some(node.identity()) {
         let why = format!(
@@ -61,19 +64,6 @@ pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
     let verifiers = Verifiers::open(&settings.trust.signed_approvals, vec![rule]);
     node.start_checks().await;
     Ok(NodeService { node: Arc::new(node), verifiers, trust_file })
-}
-
-/// The trust roots of policies, read into `trust`. A node without them would refuse every admission.
-fn trust_file(settings: &Settings, trust: Trust) -> Result<TrustFile, StartError> {
-    let Some(roots) = settings.policy.trust_roots.clone() else {
-        return Err(StartError::new(
-            "setting `policy_trust_roots`",
-            "must be given: the node runs the policy itself",
-        ));
-    };
-    let pins = Pins::parse(&settings.policy.pins);
-    let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
-    Ok(TrustFile::open(roots, pins, trust))
 }
 
 /// Loads the key-encryption key on a blocking thread.
@@ -121,28 +111,25 @@ pub(crate) fn node_config(
 /// # Errors
 /// [`StartError`], one line that names the part.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
-    let mut listeners = Listeners::open("node", &settings.process).await?;
-    let NodeService { node, mut verifiers, mut trust_file } = open(settings).await?;
-    let tls = Arc::clone(&listeners.tls);
-    let (hangups, stopping) = (listeners.hangups.take(), listeners.stopping.clone());
-    let checks = tokio::spawn(check(Arc::clone(&node), stopping.clone()));
-    let watching = tokio::spawn(watch_files(settings.process.watch, hangups, stopping, move |cause| {
-        trust_file.reload_if_changed();
-        match cause {
-            Cause::Interval => verifiers.iter_mut().for_each(Verifiers::reload_if_changed),
-            Cause::Hangup => {
-                verifiers.iter_mut().for_each(Verifiers::reload);
-                reload_certificates(&tls);
-            }
+    let backend = Backend::open("node", &settings.process).await?;
+    let Backend { listeners, tls, mut rounds, stopping, quotas } = backend;
+    let NodeService { node, verifiers, mut trust_file } = open(settings).await?;
+    let checks = tokio::spawn(check(Arc::clone(&node), stopping));
+    let mut followed = Followed { tls: Some(tls), verifiers };
+    let watching = tokio::spawn(async move {
+        while let Some(cause) = rounds.next().await {
+            trust_file.reload_if_changed();
+            followed.read_again(cause);
         }
-    }));
+    });
     let fingerprint = node.identity().fingerprint();
     let participant = settings.node.participant;
     tracing::info!(address = listeners.address().map(tracing::field::display), %participant, fingerprint, "runtime-node listens");
-    let router = routes::router(Arc::clone(&node), Arc::clone(&listeners.quotas));
-    listeners.serve(router, routes::admin(Arc::clone(&node))).await;
+    let router = routes::router(Arc::clone(&node), quotas);
+    let (limits, within) = (settings.process.limits, settings.process.shutdown_within);
+    listeners.serve(router, routes::admin(Arc::clone(&node)), limits, within).await;
     let tasks = async { tokio::join!(checks, watching) };
-    let _cut_short = tokio::time::timeout(settings.process.shutdown_within, tasks).await;
+    let _cut_short = tokio::time::timeout(within, tasks).await;
     node.close().await;
     tracing::info!("runtime-node stopped");
     Ok(())
@@ -152,7 +139,7 @@ pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
 async fn check(node: Arc<Node>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::every(CHECK_EVERY, stopping);
     let mut reported = Vec::new();
-    while rounds.next().await {
+    while rounds.next().await.is_some() {
         node.check_next_rows().await;
         let found = node.status().await.findings;
         if found != reported {

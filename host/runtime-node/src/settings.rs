@@ -8,7 +8,7 @@ use gateway_service::approvers::{SignedApprovals, signed_approvals};
 use gateway_service::settings;
 use gateway_service::settings::policy::OwnPolicy;
 use gateway_service::settings::process::{Callers, Process, Running, TraceSettings};
-use gateway_service::settings::{Described, Reader, Resolved, Table, number};
+use gateway_service::settings::{ProcessSettings, Reader, Resolved, Table, number};
 use gateway_service::transport::Limits;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -112,16 +112,10 @@ pub struct Settings {
 /// The flags of the node's settings.
 pub type Flags = settings::Flags<Settings>;
 
-impl Described for Settings {
+impl ProcessSettings for Settings {
     const TABLE: &'static Table = &TABLE;
-}
 
-impl Settings {
-    /// Parses every setting and checks them against each other.
-    ///
-    /// # Errors
-    /// One line for each fault.
-    pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
+    fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
         let mut reader = Reader::new(resolved);
         let node = Node::read(&mut reader);
         let log_size_file = node.given_log_size_file.clone().unwrap_or_else(|| node.key.beside("log-size"));

@@ -15,6 +15,7 @@ pub mod output;
 pub mod package;
 pub mod process;
 pub mod quota;
+pub mod rounds;
 pub mod settings;
 pub mod signals;
 pub mod strict;

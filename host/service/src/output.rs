@@ -11,8 +11,10 @@
 #![expect(clippy::disallowed_methods, reason = "the one place that prints")]
 
 use crate::log_queue::{LinesLost, LogQueue};
+use gateway_domain::error_chain;
 use gateway_domain::names::is_visible;
 use serde::Serialize;
+use std::error::Error;
 use std::fmt::{self, Display, Write as _};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -21,14 +23,20 @@ use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Exit code of a command whose output could not be written.
-pub const EXIT_UNWRITTEN: u8 = 2;
+/// Exit code of a command that failed or has findings, and of a process that did not start.
+pub const EXIT_FAILED: u8 = 1;
+
+/// Exit code of invalid settings, of a check that could not be made, and of output that could not be written.
+pub const EXIT_UNCHECKED: u8 = 2;
 
 /// Exit code of a command whose output has no reader any more: that of a program which SIGPIPE ends, as a shell shows it.
 pub const EXIT_READER_GONE: u8 = 141;
 
 /// Returns to the start of the line and removes it (ECMA-48, EL).
 const ERASE: &str = "\r\x1b[K";
+
+/// The program's name, before its errors.
+static NAME: OnceLock<&'static str> = OnceLock::new();
 
 /// Why standard output cannot be written. Nothing is written to it afterwards.
 static FAILURE: OnceLock<Failure> = OnceLock::new();
@@ -268,24 +276,39 @@ impl Drop for EndLog {
     }
 }
 
+/// Names the program, once.
+pub(crate) fn set_name(name: &'static str) {
+    let _already_named = NAME.set(name);
+}
+
+/// The program's name.
+pub(crate) fn name() -> &'static str {
+    NAME.get().copied().unwrap_or_default()
+}
+
 /// Prints one line for each error to standard error, and returns the exit code. If standard output cannot be written, that is the error.
-pub fn report_errors(name: &str, errors: &[String], code: u8) -> ExitCode {
+pub fn report_errors(errors: &[String], code: u8) -> ExitCode {
     if FAILURE.get().is_none() {
-        errors.iter().for_each(|error| tell_line(format_args!("{name}: {error}")));
+        errors.iter().for_each(|error| tell_line(format_args!("{}: {error}", name())));
     }
     ExitCode::from(code)
 }
 
+/// [`report_errors`] for one error, with its sources.
+pub fn report_error(error: &(dyn Error + 'static), code: u8) -> ExitCode {
+    report_errors(&[error_chain(error)], code)
+}
+
 /// The exit code of a program that is about to end with `code`: another one if its output could not be written.
 #[must_use]
-pub fn finish(name: &str, code: ExitCode) -> ExitCode {
+pub(crate) fn finish(code: ExitCode) -> ExitCode {
     match FAILURE.get() {
         None => code,
         // As `head` does. It has read all it wants.
         Some(Failure { kind: io::ErrorKind::BrokenPipe, .. }) => ExitCode::from(EXIT_READER_GONE),
         Some(failure) => {
-            tell_line(format_args!("{name}: standard output cannot be written: {}", failure.error()));
-            ExitCode::from(EXIT_UNWRITTEN)
+            tell_line(format_args!("{}: standard output cannot be written: {}", name(), failure.error()));
+            ExitCode::from(EXIT_UNCHECKED)
         }
     }
 }

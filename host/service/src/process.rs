@@ -1,15 +1,17 @@
-//! The life of a small process: its command line's errors, its listeners, and its end.
+//! The life of a process: its command line's errors, its settings, its listeners, and its end.
 
 use crate::StartError;
-use crate::output::{self, Lines};
+use crate::approvers::Verifiers;
+use crate::output::{self, EXIT_FAILED, EXIT_UNCHECKED, Lines, report_error, report_errors};
 use crate::quota::Quotas;
+use crate::rounds::{Cause, Rounds, until_stopped};
 use crate::settings::process::Process;
-use crate::settings::{Described, Flags, Resolved};
+use crate::settings::{Flags, ProcessSettings};
 use crate::signals::Signals;
 use crate::system_limits;
-use crate::telemetry;
-use crate::traces;
-use crate::transport::{Limits, Server, Tls, until_stopped};
+use crate::telemetry::{self, LogFormat};
+use crate::traces::{self, Traces};
+use crate::transport::{Limits, Server, Tls};
 use axum::Router;
 use clap::Parser;
 use gateway_domain::error_chain;
@@ -23,13 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::Signal;
 use tokio::sync::watch;
-
-/// Exit code of a command that failed or has findings, and of a process that did not start.
-pub const EXIT_FAILED: u8 = 1;
-/// Exit code of invalid settings.
-pub const EXIT_SETTINGS: u8 = 2;
 
 /// Open files besides connections: a database, its journal, and its readers.
 const FILES_OF_PROCESS: u64 = 64;
@@ -43,77 +39,65 @@ const THREADS_OF_COMMAND: usize = 8;
 /// Why a command failed, in one line.
 pub type Fault = Box<dyn Error + Send + Sync>;
 
-/// The settings of flags given before and after a command; those after it win.
-///
-/// # Errors
-/// One line for each fault.
-pub fn settings<T: Described>(
-    before: &Flags<T>,
-    after: &Flags<T>,
-    parse: impl FnOnce(&Resolved) -> Result<T, Vec<String>>,
-) -> Result<T, Vec<String>> {
-    after.or(before).resolve_here().and_then(|resolved| parse(&resolved))
+/// Runs a command with its settings.
+pub fn with_settings<T: ProcessSettings>(flags: &Flags<T>, run: impl FnOnce(&T) -> ExitCode) -> ExitCode {
+    match flags.resolve_here().and_then(|resolved| T::parse(&resolved)) {
+        Ok(settings) => run(&settings),
+        Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
+    }
 }
 
-/// Prints every setting with its value and its source.
-pub fn print_settings<T: Described>(
-    name: &str,
-    flags: &Flags<T>,
-    parse: impl FnOnce(&Resolved) -> Result<T, Vec<String>>,
-) -> ExitCode {
+/// Prints every setting with its value and its source, and checks them.
+pub fn print_settings<T: ProcessSettings>(flags: &Flags<T>) -> ExitCode {
     let printed = flags.resolve_here().and_then(|resolved| {
-        print_values(&resolved);
-        parse(&resolved)
+        let mut lines = Lines::new();
+        for (setting, text, source) in resolved.iter() {
+            lines.add(format_args!("{} = {text:?} # {source}", setting.name));
+        }
+        // The exit code shows it.
+        let _unwritten = output::print(&lines);
+        T::parse(&resolved)
     });
     match printed {
         Ok(_) => ExitCode::SUCCESS,
-        Err(faults) => report_errors(name, &faults, EXIT_SETTINGS),
+        Err(faults) => report_errors(&faults, EXIT_UNCHECKED),
     }
 }
 
-/// Prints every setting with its value and its source.
-pub fn print_values(resolved: &Resolved) {
-    let mut lines = Lines::new();
-    for (setting, text, source) in resolved.iter() {
-        lines.add(format_args!("{} = {text:?} # {source}", setting.name));
-    }
-    // The exit code shows it.
-    let _unwritten = output::print(&lines);
-}
-
-/// Starts the log and the metrics, and serves.
+/// Starts the log, and serves. `n_threads`: those that the process starts beside the runtime's.
 pub fn start(
-    name: &str,
-    settings: &Process,
+    (filter, format, traces): (&str, LogFormat, Option<&Traces>),
+    n_threads: usize,
     serving: impl Future<Output = Result<(), StartError>>,
 ) -> ExitCode {
-    if let Err(error) = check_threads(THREADS_OF_PROCESS) {
-        return report_errors(name, &[error.to_string()], EXIT_FAILED);
+    // The log's threads and those of libraries have no error for it.
+    if let Err(error) = system_limits::check_threads(system_limits::n_workers().saturating_add(n_threads)) {
+        return report_error(&error, EXIT_FAILED);
     }
-    let (filter, format, traces) = (&settings.log_filter, settings.log_format, settings.traces.as_ref());
     if let Err(error) = telemetry::start_log(filter, format, traces) {
-        return report_errors(name, &[error], EXIT_SETTINGS);
+        return report_errors(&[error], EXIT_UNCHECKED);
     }
-    telemetry::start_metrics(telemetry::Metrics::default());
-    let served = runtime().map_err(Fault::from).and_then(|runtime| {
-        runtime.block_on(serving)?;
-        Ok(ExitCode::SUCCESS)
-    });
+    let served = runtime().map_err(|error| StartError::new("async runtime", error));
+    let served = served.and_then(|runtime| runtime.block_on(serving));
     traces::finish();
-    exit_code(name, served)
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report_error(&error, EXIT_FAILED),
+    }
 }
 
-/// Checks that the system lets a process that serves start its threads. The log's and those of libraries have no error for it.
-///
-/// # Errors
-/// It does not.
-pub fn check_threads(n_beside_runtime: usize) -> io::Result<()> {
-    system_limits::check_threads(system_limits::n_workers().saturating_add(n_beside_runtime))
-}
-
-/// Runs a command on an async runtime of its own.
-pub fn run(name: &str, command: impl Future<Output = Result<ExitCode, Fault>>) -> ExitCode {
-    exit_code(name, runtime().map_err(Fault::from).and_then(|runtime| runtime.block_on(command)))
+/// Runs an asynchronous command on this thread. An error is printed to standard error in one line; `failed` gives its exit code.
+pub fn run<E>(command: impl Future<Output = Result<ExitCode, E>>, failed: impl FnOnce(&E) -> u8) -> ExitCode
+where
+    E: From<io::Error> + Into<Fault>,
+{
+    match small_runtime().map_err(E::from).and_then(|runtime| runtime.block_on(command)) {
+        Ok(code) => code,
+        Err(error) => {
+            let code = failed(&error);
+            report_error(error.into().as_ref(), code)
+        }
+    }
 }
 
 /// An async runtime with a thread for each processor.
@@ -132,20 +116,17 @@ pub fn small_runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-fn exit_code(name: &str, result: Result<ExitCode, Fault>) -> ExitCode {
-    result.unwrap_or_else(|error| report_errors(name, &[error_chain(error.as_ref())], EXIT_FAILED))
-}
-
-/// Parses the command line and runs the command. The exit code is [`output::finish`]'s.
+/// Parses the command line and runs the command of the program with this name. If its output could not be written, the exit code shows it.
 pub fn main<C: Parser>(name: &'static str, run: impl FnOnce(C) -> ExitCode) -> ExitCode {
+    output::set_name(name);
     // Dropped last.
     let _end_log = output::EndLog;
-    std::panic::set_hook(Box::new(move |panic| report_panic(name, panic)));
+    std::panic::set_hook(Box::new(report_panic));
     let code = match C::try_parse() {
         Ok(command_line) => run(command_line),
         Err(error) => print_usage::<C>(&error),
     };
-    output::finish(name, code)
+    output::finish(code)
 }
 
 /// Prints an error of the command line, or its help. An error repeats arguments, in which others may have put line feeds, so they are
@@ -159,12 +140,12 @@ fn print_usage<C: Parser>(error: &clap::Error) -> ExitCode {
     }
     // The exit code shows it.
     let _unwritten = if error.use_stderr() { output::tell(&lines) } else { output::print(&lines) };
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_SETTINGS))
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_UNCHECKED))
 }
 
 /// Logs a panic, with the calls that led to it if the environment wants them (`RUST_BACKTRACE`). A process without a log prints it on one line,
 /// and the calls below it.
-fn report_panic(name: &str, panic: &PanicHookInfo<'_>) {
+fn report_panic(panic: &PanicHookInfo<'_>) {
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
@@ -175,79 +156,75 @@ fn report_panic(name: &str, panic: &PanicHookInfo<'_>) {
         return;
     }
     let mut lines = Lines::new();
-    lines.add(format_args!("{name}: panicked at {place}: {text}"));
+    lines.add(format_args!("{}: panicked at {place}: {text}", output::name()));
     lines.add_text(calls.as_deref().unwrap_or_default());
     let _no_reader = output::tell(&lines);
 }
 
-pub use output::report_errors;
-
-/// The listeners of a process, bound, and its signals.
+/// The listeners of a process, bound.
 pub struct Listeners {
     name: &'static str,
     listener: TcpListener,
     admin: Option<TcpListener>,
-    /// The certificates, which SIGHUP reads again.
-    pub tls: Arc<Tls>,
-    /// SIGHUP.
-    pub hangups: Option<Signal>,
-    /// Becomes true on SIGTERM or SIGINT.
-    pub stopping: watch::Receiver<bool>,
-    /// The quotas of the callers whom the settings name.
-    pub quotas: Arc<Quotas>,
-    limits: Limits,
-    shutdown_within: Duration,
+    tls: Option<Arc<Tls>>,
+    stopping: watch::Receiver<bool>,
 }
 
 impl Listeners {
-    /// Raises the limit of open files, reads the certificates, binds the addresses and registers the signals. `bind` is served over
-    /// mutual TLS only, `admin_bind` in plain HTTP.
+    /// Binds the addresses. `bind` is served over TLS if there is any, `admin_bind` in plain HTTP.
     ///
     /// # Errors
-    /// [`StartError`], one line that names the part.
-    pub async fn open(name: &'static str, settings: &Process) -> Result<Self, StartError> {
-        let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
-        system_limits::raise_files(n_connections.saturating_mul(2).saturating_add(FILES_OF_PROCESS))?;
-        let signals = Signals::listen();
-        let Some(files) = settings.tls.clone() else {
-            let why = "must be given: this process serves only over mutual TLS";
-            return Err(StartError::new("setting `tls_certificate`", why));
-        };
-        let quotas = Arc::new(Quotas::new(files.clients.names(), settings.quota));
-        let tls = Arc::new(Tls::open(files).map_err(|error| StartError::new("tls", error))?);
-        let listener = listen(settings.bind).await?;
-        let admin = match settings.admin_bind {
+    /// [`StartError`], one line that names the address.
+    pub async fn bind(
+        name: &'static str,
+        bind: SocketAddr,
+        admin_bind: Option<SocketAddr>,
+        tls: Option<Arc<Tls>>,
+        stopping: watch::Receiver<bool>,
+    ) -> Result<Self, StartError> {
+        let listener = listen(bind).await?;
+        let admin = match admin_bind {
             Some(admin) => Some(listen(admin).await?),
             None => None,
         };
-        let stopping = signals.stop.watch();
-        let (limits, shutdown_within) = (settings.limits, settings.shutdown_within);
-        let hangups = signals.files;
-        Ok(Self { name, listener, admin, tls, hangups, stopping, quotas, limits, shutdown_within })
+        Ok(Self { name, listener, admin, tls, stopping })
     }
 
-    /// The address that is served over mutual TLS.
+    /// The address that is served.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.listener.local_addr().ok()
     }
 
-    /// Serves until the process is stopped, and then until the requests in progress are answered, at most for `shutdown_within`.
-    pub async fn serve(self, router: Router, admin_router: Router) {
-        let Self { name, listener, admin, tls, stopping, limits, shutdown_within, .. } = self;
-        let server = Server::new(name, listener, router, limits, Some(tls));
+    /// The address of the admin routes.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref()?.local_addr().ok()
+    }
+
+    /// Serves until the process is stopped, and then until the requests in progress are answered, at most for `shutdown_within`: clients
+    /// that keep connections open cannot delay it.
+    pub async fn serve(
+        self,
+        router: Router,
+        admin_router: Router,
+        limits: Limits,
+        shutdown_within: Duration,
+    ) {
+        let Self { name, listener, admin, tls, mut stopping } = self;
+        let server = Server::new(name, listener, router, limits, tls);
         let admin = admin.map(|listener| Server::new("admin", listener, admin_router, limits, None));
+        let stopped = stopping.clone();
         let serving = async {
             let admin = async {
                 if let Some(admin) = admin {
-                    admin.run(stopping.clone()).await;
+                    admin.run(stopped.clone()).await;
                 }
             };
-            tokio::join!(server.run(stopping.clone()), admin);
+            tokio::join!(server.run(stopped.clone()), admin);
         };
-        let mut stopped = stopping.clone();
         let too_late = async {
-            until_stopped(&mut stopped).await;
+            until_stopped(&mut stopping).await;
             tokio::time::sleep(shutdown_within).await;
         };
         tokio::select! {
@@ -262,46 +239,75 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
     listener.map_err(|error| StartError::new(format!("address `{address}`"), error))
 }
 
-/// Reads files again at intervals, and on SIGHUP, until the process stops.
-pub async fn watch_files(
-    every: Duration,
-    mut hangups: Option<Signal>,
-    mut stopping: watch::Receiver<bool>,
-    mut read: impl FnMut(Cause),
-) {
-    let mut rounds = tokio::time::interval(every);
-    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    loop {
-        let hangup = async {
-            match &mut hangups {
-                Some(hangups) => drop(hangups.recv().await),
-                None => std::future::pending().await,
-            }
+/// What a process behind the gateway has before it opens its own parts: it serves over mutual TLS only.
+pub struct Backend {
+    /// Its listeners, bound.
+    pub listeners: Listeners,
+    /// The certificates, which SIGHUP reads again.
+    pub tls: Arc<Tls>,
+    /// When its files are read again.
+    pub rounds: Rounds,
+    /// Becomes true on SIGTERM or SIGINT.
+    pub stopping: watch::Receiver<bool>,
+    /// The quotas of the callers whom the settings name.
+    pub quotas: Arc<Quotas>,
+}
+
+impl Backend {
+    /// Starts the metrics, raises the limit of open files, registers the signals, reads the certificates and binds the addresses.
+    ///
+    /// # Errors
+    /// [`StartError`], one line that names the part.
+    pub async fn open(name: &'static str, settings: &Process) -> Result<Self, StartError> {
+        telemetry::start_metrics(telemetry::Metrics::default());
+        let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);
+        system_limits::raise_files(n_connections.saturating_mul(2).saturating_add(FILES_OF_PROCESS))?;
+        let signals = Signals::listen();
+        let Some(files) = settings.tls.clone() else {
+            let why = "must be given: this process serves only over mutual TLS";
+            return Err(StartError::new("setting `tls_certificate`", why));
         };
-        tokio::select! {
-            () = until_stopped(&mut stopping) => return,
-            _ = rounds.tick() => read(Cause::Interval),
-            () = hangup => read(Cause::Hangup),
+        let quotas = Arc::new(Quotas::new(files.clients.names(), settings.quota));
+        let tls = Arc::new(Tls::open(files).map_err(|error| StartError::new("tls", error))?);
+        let stopping = signals.stop.watch();
+        let (served, until) = (Some(Arc::clone(&tls)), stopping.clone());
+        let listeners = Listeners::bind(name, settings.bind, settings.admin_bind, served, until).await?;
+        let rounds = Rounds::every_or_on(Some(settings.watch), signals.files, stopping.clone());
+        Ok(Self { listeners, tls, rounds, stopping, quotas })
+    }
+}
+
+/// The certificates and the registry of approvers, which follow their files.
+pub struct Followed {
+    /// The certificates, if the process has any.
+    pub tls: Option<Arc<Tls>>,
+    /// The registry, if signatures are verified.
+    pub verifiers: Option<Verifiers>,
+}
+
+impl Followed {
+    /// Reads the registry again if its file changed; on SIGHUP also if it did not, and the certificates. If new certificates cannot be
+    /// used, the current ones stay. If the registry cannot be used, no approval counts.
+    pub fn read_again(&mut self, cause: Cause) {
+        match cause {
+            Cause::Interval => self.verifiers.iter_mut().for_each(Verifiers::reload_if_changed),
+            Cause::Hangup => {
+                self.verifiers.iter_mut().for_each(Verifiers::reload);
+                if let Some(tls) = &self.tls {
+                    log_reading("certificates", tls.reload().map_err(Into::into));
+                }
+            }
         }
     }
 }
 
-/// Why files are read again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The interval passed: only files that changed are read.
-    Interval,
-    /// The operator asked for it.
-    Hangup,
-}
-
-/// Reads the certificates again, and logs the result.
-pub fn reload_certificates(tls: &Tls) {
-    match tls.reload() {
-        Ok(()) => tracing::info!("reloaded certificates"),
+/// Logs the result of reading files again.
+pub fn log_reading(what: &str, reading: Result<(), Fault>) {
+    match reading {
+        Ok(()) => tracing::info!("reloaded {what}"),
         Err(error) => tracing::error!(
-            error = error_chain(&error),
-            "could not reload certificates; the current ones stay in use"
+            error = error_chain(error.as_ref()),
+            "could not reload {what}; the current ones stay in use"
         ),
     }
 }

@@ -11,8 +11,8 @@ mod sources;
 mod table;
 
 pub use reader::{Reader, days, number, one_of};
-pub use sources::{Flags, Resolved, Secret, Source, resolve};
-pub use table::{Described, MILLISECONDS_MAX, Section, Setting, Table};
+pub use sources::{Flags, ProcessSettings, Resolved, Secret, Source, resolve};
+pub use table::{MILLISECONDS_MAX, Section, Setting, Table};
 
 /// States the settings of one area: for each a help text, the name, the default and the unit, and, if the area's type has a field
 /// for it, the field and the function that reads it by its name.

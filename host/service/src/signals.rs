@@ -1,5 +1,6 @@
 //! Signals of the operating system.
 
+use crate::rounds::received;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -33,12 +34,12 @@ impl Stop {
     /// Becomes true at the first of the two.
     #[must_use]
     pub fn watch(self) -> watch::Receiver<bool> {
-        let [terminate, interrupt] = self.0;
+        let [mut terminate, mut interrupt] = self.0;
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(async move {
             tokio::select! {
-                () = received(terminate) => {}
-                () = received(interrupt) => {}
+                () = received(&mut terminate) => {}
+                () = received(&mut interrupt) => {}
             }
             let _receiver_gone = stop.send(true);
         });
@@ -49,11 +50,4 @@ impl Stop {
 fn register(kind: SignalKind) -> Option<Signal> {
     let listening = signal(kind);
     listening.inspect_err(|error| tracing::error!(%error, ?kind, "a signal cannot be handled")).ok()
-}
-
-async fn received(listening: Option<Signal>) {
-    match listening {
-        Some(mut listening) => drop(listening.recv().await),
-        None => std::future::pending().await,
-    }
 }

@@ -27,8 +27,6 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior};
 
 /// The client at the other end of a connection; an extension of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,36 +148,6 @@ fn count_evicted(listener: &'static str, waiting_for: &'static str) {
 
 fn set_open(listener: &'static str, n_open: usize) {
     gauge!(OPEN, "listener" => listener).set(u32::try_from(n_open).unwrap_or(u32::MAX));
-}
-
-/// Waits until the process stops, or the sender is dropped.
-pub async fn until_stopped(stopping: &mut watch::Receiver<bool>) {
-    let _sender_gone = stopping.wait_for(|stop| *stop).await.map(drop);
-}
-
-/// The rounds of a task that works at intervals until the process stops. The first is due now; one that takes long delays the next.
-#[derive(Debug)]
-pub struct Rounds {
-    interval: Interval,
-    stopping: watch::Receiver<bool>,
-}
-
-impl Rounds {
-    /// Rounds with this time between them.
-    #[must_use]
-    pub fn every(period: Duration, stopping: watch::Receiver<bool>) -> Self {
-        let mut interval = tokio::time::interval(period);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { interval, stopping }
-    }
-
-    /// Waits for the next round. False when the process stops.
-    pub async fn next(&mut self) -> bool {
-        tokio::select! {
-            _ = self.interval.tick() => true,
-            () = until_stopped(&mut self.stopping) => false,
-        }
-    }
 }
 
 #[cfg(test)]

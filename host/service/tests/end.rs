@@ -3,6 +3,7 @@
 
 use clap::Parser;
 use gateway_service::StartError;
+use gateway_service::output::EXIT_FAILED;
 use gateway_service::process;
 use gateway_service::quota::QuotaLimits;
 use gateway_service::settings::process::Process;
@@ -99,9 +100,11 @@ fn panic_of_the_main_thread_is_written() {
 #[test]
 fn child_is_a_process_that_ends() {
     let Ok(does) = std::env::var(CHILD) else { return };
-    let code = process::main("child", |_: Cli| process::start("child", &settings(), serve(&does)));
+    let settings = settings();
+    telemetry::start_metrics(telemetry::Metrics::default());
+    let code = process::main("child", |_: Cli| process::start(settings.log(), 0, serve(&does)));
     // The test program itself would print its result to the same pipe.
-    std::process::exit(if code == ExitCode::from(process::EXIT_FAILED) { ENDED } else { 1 });
+    std::process::exit(if code == ExitCode::from(EXIT_FAILED) { ENDED } else { 1 });
 }
 
 async fn serve(does: &str) -> Result<(), StartError> {

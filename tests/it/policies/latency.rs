@@ -14,6 +14,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use gateway_policy::Evaluator;
 use gateway_policy_host::PolicyHost;
+use gateway_service::settings::ProcessSettings;
 use operation_gateway::compose;
 use operation_gateway::settings::{Settings, resolve};
 use serde_json::{Value, json};

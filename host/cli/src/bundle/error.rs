@@ -76,7 +76,7 @@ pub(crate) enum Error {
     #[error("the certificates in `{}` cannot be used: {fault}", path.display())]
     Certificates { path: PathBuf, fault: String },
     #[error("the HTTP client cannot start")]
-    Client(#[source] crate::Fault),
+    Client(#[source] gateway_service::process::Fault),
     #[error("the gateway at `{url}` does not answer")]
     Gateway { url: String, source: reqwest::Error },
     #[error("the gateway at `{url}` gave an unexpected answer: {fault}")]

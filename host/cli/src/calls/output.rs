@@ -1,9 +1,9 @@
 //! How results of calls are printed, and why a call fails.
 
-use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use clap::Args;
 use gateway_client::Error;
-use gateway_service::output;
+use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED};
+use gateway_service::process::Fault;
 
 /// The exit codes, for help texts.
 pub(super) const EXIT_CODES: &str = "Exit code 0: done. 1: the gateway refuses, or the operation failed. 2: the command cannot be carried out. 3: the time to \

@@ -1,10 +1,10 @@
 //! The arguments of the commands on past decisions, and why such a command fails.
 
-use crate::{EXIT_FAILED, EXIT_UNCHECKED};
 use clap::Args;
 use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
+use gateway_service::output::{EXIT_FAILED, EXIT_UNCHECKED};
 use gateway_store::{Cursor, OpenError};
 use std::path::{Path, PathBuf};
 

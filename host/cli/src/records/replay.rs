@@ -2,12 +2,11 @@
 
 use super::bundle::DecidingBundles;
 use super::{RecordsError, Replay, export};
-use crate::{EXIT_FAILED, EXIT_UNCHECKED};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::compare::{self, Difference};
 use gateway_domain::policy::{Facts, Input, Outcome};
 use gateway_policy::{EvaluationFault, Evaluator};
-use gateway_service::output::{self, Lines};
+use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED, Lines};
 use gateway_store::{DecisionPosition, Decisions, RecordedDecision};
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! A gateway with the committed bundle and its own data folder.
 
 use crate::Measured;
+use gateway_service::settings::ProcessSettings;
 use operation_gateway::compose::{self, Gateway};
 use operation_gateway::settings::{Settings, resolve};
 use std::collections::BTreeMap;

@@ -3,7 +3,6 @@
 use crate::services::fleet_config;
 use crate::settings::Settings;
 use gateway_authority::Authority;
-use gateway_cli::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_engine::failpoint::failpoint;
 use gateway_runtime::{identities, participants_with_database, rewrap};
@@ -55,7 +54,7 @@ pub(super) fn node(settings: &Settings) -> Result<(), Fault> {
     let old = Arc::new(Kek::from_file(path)?);
     let authority = Authority::new(&*key_file::load(&settings.authority.key)?).public_key();
     let config = fleet_config(settings, &[authority], Arc::clone(&old))?;
-    let runtime = process::runtime()?;
+    let runtime = process::small_runtime()?;
     let was_interrupted = next.exists();
     let new = Arc::new(Kek::new(key_file::load_or_create(&next)?));
     let rewrapped = runtime.block_on(async {

@@ -2,18 +2,16 @@
 
 use super::{
     Approvals, Authentication, Authority, Exception, General, Log, Nodes, Operations, Policy, Profile,
-    Server, Services, Settings, Tls, nodes,
+    Server, Services, Settings, TABLE, Tls, nodes,
 };
 use gateway_service::settings::process::TraceSettings;
-use gateway_service::settings::{Reader, Resolved};
+use gateway_service::settings::{ProcessSettings, Reader, Resolved, Table};
 use gateway_service::transport::Limits;
 
-impl Settings {
-    /// Parses every setting and checks them against each other.
-    ///
-    /// # Errors
-    /// One line for each fault.
-    pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
+impl ProcessSettings for Settings {
+    const TABLE: &'static Table = &TABLE;
+
+    fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
         let mut reader = Reader::new(resolved);
         let mut settings = read(&mut reader);
         if let Some(settings) = &settings {

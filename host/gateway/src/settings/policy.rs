@@ -1,5 +1,7 @@
 //! Settings of the policy bundles.
 
+use gateway_domain::error_chain;
+use gateway_policy::Pins;
 use gateway_service::settings;
 use gateway_service::settings::{MILLISECONDS_MAX, Reader};
 use std::path::PathBuf;
@@ -14,7 +16,7 @@ settings! {
         /// Keys whose signatures on a bundle are trusted
         policy_trust_roots = "bundles/trust-development.json", "FILE" => trust_roots: PathBuf = Reader::file;
         /// Bundle hashes that are allowed, in addition to the signatures; empty allows every signed bundle
-        policy_pins = "", "HASH,..." => pins: String = Reader::any_text;
+        policy_pins = "", "HASH,..." => pins: Pins = pins;
         /// A signed activation record, which returns to an earlier bundle regardless of its sequence; empty for none
         policy_activation = "", "FILE" => activation: Option<PathBuf> = Reader::path;
         /// A signed bundle that evaluates the same requests as the active one and decides nothing; empty for none
@@ -22,6 +24,14 @@ settings! {
         /// Interval between readings of bundle, trust roots, activation record, candidate and approvers_file; 0 reads them on SIGHUP only
         policy_watch_ms = "2000", "MILLISECONDS" => watch: Option<Duration> = watch;
     }
+}
+
+fn pins(reader: &mut Reader<'_>, name: &str) -> Pins {
+    let pins = Pins::parse(reader.resolved.text(name));
+    pins.unwrap_or_else(|error| {
+        reader.fault(name, &error_chain(&error));
+        Pins::default()
+    })
 }
 
 /// `None`: on SIGHUP only.

@@ -2,6 +2,7 @@
 
 use super::*;
 use gateway_seal::kek_source::KekSource;
+use gateway_service::settings::ProcessSettings;
 use std::collections::BTreeMap;
 
 /// The settings with these environment variables.

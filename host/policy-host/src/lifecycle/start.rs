@@ -2,7 +2,7 @@
 
 use super::offers::{read_bundle, read_file};
 use super::refusals::Refusals;
-use super::{Cause, Lifecycle, Memory, SeenOffers, Sources};
+use super::{Lifecycle, Memory, SeenOffers, Sources};
 use crate::PolicyHost;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
@@ -111,7 +111,7 @@ impl Prepared {
             records: parking_lot::Mutex::default(),
             activates: AtomicBool::new(activates || never_activated),
         });
-        lifecycle.reload(Cause::Watch).await;
+        lifecycle.reload_if_changed().await;
         Ok(lifecycle)
     }
 }

@@ -1,8 +1,8 @@
 //! Settings of a process that runs policies itself and trusts no caller: a runtime node, the policy authority.
 
 use super::Reader;
-use crate::settings;
-use std::path::PathBuf;
+use crate::{StartError, settings};
+use std::path::{Path, PathBuf};
 
 settings! {
     /// The bundles that the process trusts, given for `serve`, and its own rules.
@@ -18,5 +18,16 @@ settings! {
         permitted_recipients = "", "ACCOUNT,..." => permitted_recipients: String = Reader::any_text;
         /// Whether the submitter's own approval does not count
         separation_of_duties = "true", "true|false" => separation_of_duties: bool = Reader::flag;
+    }
+}
+
+impl OwnPolicy {
+    /// The trust roots. A process without them would refuse every operation.
+    ///
+    /// # Errors
+    /// They are not given.
+    pub fn roots(&self) -> Result<&Path, StartError> {
+        let why = "must be given: this process runs the policy itself";
+        self.trust_roots.as_deref().ok_or_else(|| StartError::new("setting `policy_trust_roots`", why))
     }
 }

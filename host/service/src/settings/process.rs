@@ -87,6 +87,12 @@ pub struct Process {
 }
 
 impl Process {
+    /// Its log and traces.
+    #[must_use]
+    pub fn log(&self) -> (&str, LogFormat, Option<&Traces>) {
+        (&self.log_filter, self.log_format, self.traces.as_ref())
+    }
+
     /// Reads them. `program` is its name in traces.
     pub fn read(reader: &mut Reader<'_>, program: &str) -> Self {
         let limits = Limits::read(reader);

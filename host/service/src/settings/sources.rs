@@ -1,6 +1,6 @@
 //! Reads the text of each setting from flags, environment, file and default.
 
-use super::{Described, Section, Setting, Table};
+use super::{Section, Setting, Table};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -214,11 +214,23 @@ fn add(
     }
 }
 
+/// The settings of one kind of process.
+pub trait ProcessSettings: Clone + Send + Sync + 'static {
+    /// Its settings.
+    const TABLE: &'static Table;
+
+    /// Parses every setting and checks them against each other.
+    ///
+    /// # Errors
+    /// One line for each fault.
+    fn parse(resolved: &Resolved) -> Result<Self, Vec<String>>;
+}
+
 /// The flags of the command line, one for each setting of `T`'s table, and `--config`.
 #[derive(Clone, Debug)]
 pub struct Flags<T>(BTreeMap<String, String>, PhantomData<T>);
 
-impl<T: Described> Flags<T> {
+impl<T: ProcessSettings> Flags<T> {
     /// These flags, and of `before` those that are not given here.
     #[must_use]
     pub fn or(&self, before: &Self) -> Self {
@@ -257,7 +269,7 @@ impl<T: Described> Flags<T> {
     }
 }
 
-impl<T: Described> FromArgMatches for Flags<T> {
+impl<T: ProcessSettings> FromArgMatches for Flags<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |name: &str| Some((name.to_owned(), matches.get_one::<String>(name)?.clone()));
         let names = T::TABLE.all().map(|setting| setting.name).chain(["config"]);
@@ -270,7 +282,7 @@ impl<T: Described> FromArgMatches for Flags<T> {
     }
 }
 
-impl<T: Described> Args for Flags<T> {
+impl<T: ProcessSettings> Args for Flags<T> {
     fn augment_args(command: Command) -> Command {
         let file = Arg::new("config")
             .long("config")

@@ -70,9 +70,3 @@ impl Table {
         differs.map_or(Some(setting.default), |(_, default)| *default)
     }
 }
-
-/// The settings of one kind of process.
-pub trait Described: Clone + Send + Sync + 'static {
-    /// Its settings.
-    const TABLE: &'static Table;
-}

@@ -3,7 +3,8 @@
 use super::activity::Activity;
 use super::deadline::DeadlineStream;
 use super::tls::Tls;
-use super::{Caller, Limits, Peer, count_cut, until_stopped};
+use super::{Caller, Limits, Peer, count_cut};
+use crate::rounds::until_stopped;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;

@@ -2,7 +2,8 @@
 
 use super::connection::Shared;
 use super::connection_limit::ConnectionLimit;
-use super::{Limits, Tls, count_refused, until_stopped};
+use super::{Limits, Tls, count_refused};
+use crate::rounds::until_stopped;
 use axum::Router;
 use rustix::io::Errno;
 use std::io;

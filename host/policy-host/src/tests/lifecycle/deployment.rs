@@ -1,6 +1,6 @@
 //! A deployment for the tests of the lifecycle: a folder, a store, and a clock that the tests set.
 
-use crate::lifecycle::{Cause, Lifecycle, Sources, StartError};
+use crate::lifecycle::{Lifecycle, Sources, StartError};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
@@ -253,7 +253,7 @@ pub(in crate::tests) fn active(lifecycle: &Lifecycle) -> Hex32 {
 }
 
 pub(in crate::tests) async fn watch(lifecycle: &Lifecycle) {
-    lifecycle.reload(Cause::Watch).await;
+    lifecycle.reload_if_changed().await;
 }
 
 /// The kind of fault of an evaluation at the time [`NOW`], if any.

@@ -1,7 +1,7 @@
 //! Why an active bundle stops evaluating: revoked keys, unreadable trust roots, and expiry.
 
 use super::deployment::{self, Deployment, bundle, hash_of};
-use crate::lifecycle::{Cause, StartError};
+use crate::lifecycle::StartError;
 use gateway_domain::policy::{Decision, Facts, Moment};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy};
@@ -61,8 +61,12 @@ async fn revoking_the_only_key_of_a_role_stops_its_bundle_and_every_new_one() {
     deployment.offer(&bundle(2));
     deployment.offer_candidate(&bundle(3));
     deployment.record(4, &bundle(1), &[&key(1)]);
-    for cause in [Cause::Watch, Cause::Requested] {
-        lifecycle.reload(cause).await;
+    for again in [false, true] {
+        if again {
+            lifecycle.reload().await;
+        } else {
+            lifecycle.reload_if_changed().await;
+        }
         assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
         assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
         let status = lifecycle.status(10).await.unwrap();
