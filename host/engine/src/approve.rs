@@ -4,7 +4,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::policy::check_evaluated;
 use crate::ports::Record;
-use crate::session::{Session, Target, UseCase};
+use crate::session::{Session, Target, Targeted, UseCase};
 use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature, LapsedApproval, Statement};
 use gateway_domain::key::fit::KEY_NOT_ACTIVE;
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
@@ -32,15 +32,15 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `RateLimited`, `Unavailable`.
     pub async fn approve(&self, target: Target, approve: Approve) -> Result<Record, EngineError> {
-        self.run((target, approve)).await
+        self.run(Targeted(target, approve)).await
     }
 }
 
-impl UseCase for (Target, Approve) {
+impl UseCase for Targeted<Approve> {
     type Answer = Record;
 
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
-        let (target, approve) = self;
+        let Targeted(target, approve) = self;
         let mut session = engine.session(target).await?;
         let approval = Approval {
             subject_id: approve.subject_id.clone(),

@@ -11,7 +11,7 @@ use crate::execute::{Execute, is_requested};
 use crate::policy::check_evaluated;
 use crate::ports::Record;
 use crate::reserved::{PROVISIONER, threshold};
-use crate::session::{Session, Target, UseCase};
+use crate::session::{Session, Target, Targeted, UseCase};
 use crate::submit::{Origin, Prepared, Submit, Submitted};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
@@ -44,7 +44,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
     pub async fn execute(&self, target: Target, execute: Execute) -> Result<Record, EngineError> {
-        let use_case = (target.clone(), execute);
+        let use_case = Targeted(target.clone(), execute);
         if self.rules().auto_provision_keys {
             return self.answer_in_time(target, self.run(WithKey(use_case)), is_requested).await;
         }
@@ -66,7 +66,7 @@ impl UseCase for WithKey<Submit> {
     }
 }
 
-impl UseCase for WithKey<(Target, Execute)> {
+impl UseCase for WithKey<Targeted<Execute>> {
     type Answer = Record;
 
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {

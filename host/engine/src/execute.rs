@@ -3,7 +3,7 @@
 use crate::engine::{Engine, Inner};
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::ports::Record;
-use crate::session::{Target, UseCase};
+use crate::session::{Target, Targeted, UseCase};
 use gateway_domain::ids::Hex32;
 use gateway_domain::operation::{
     Action, ExternalExport, Operation, Phase, Recovery, Refusal, Requester, SettledEffect, recovery,
@@ -60,7 +60,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
     pub async fn publish(&self, target: Target, publish: Publish) -> Result<Record, EngineError> {
-        let work = self.run((target.clone(), publish));
+        let work = self.run(Targeted(target.clone(), publish));
         let is_requested =
             |operation: &Operation| matches!(operation.phase, Phase::Publishing | Phase::Published);
         self.answer_in_time(target, work, is_requested).await
@@ -72,7 +72,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
     pub async fn recover(&self, target: Target, recover: Recover) -> Result<(Recovery, Record), EngineError> {
-        self.run((target, recover)).await
+        self.run(Targeted(target, recover)).await
     }
 
     /// Records the state of the published result on an external rail.
@@ -80,7 +80,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
     pub async fn export(&self, target: Target, export: Export) -> Result<Record, EngineError> {
-        self.run((target, export)).await
+        self.run(Targeted(target, export)).await
     }
 
     /// The result of `work`, or after the time limit the operation in its present state. If that does not show by then what was requested,
@@ -103,13 +103,13 @@ impl Engine {
     }
 }
 
-impl UseCase for (Target, Execute) {
+impl UseCase for Targeted<Execute> {
     type Answer = Record;
 
     /// Answers the first request with the operation as executed, even if automatic publication has followed: the contract's
     /// response has the state `executed`. A repeat answers with the present state.
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
-        let (target, execute) = self;
+        let Targeted(target, execute) = self;
         let mut session = engine.session(target).await?;
         let was_executed = is_executed(&session.operation);
         // The quorum is reached, but the admission is not complete, because a dependency did not answer or the key
@@ -141,11 +141,11 @@ impl UseCase for (Target, Execute) {
     }
 }
 
-impl UseCase for (Target, Publish) {
+impl UseCase for Targeted<Publish> {
     type Answer = Record;
 
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
-        let (target, publish) = self;
+        let Targeted(target, publish) = self;
         let mut session = engine.session(target).await?;
         let action = Action::Publish {
             scope: publish.scope.clone(),
@@ -158,11 +158,11 @@ impl UseCase for (Target, Publish) {
     }
 }
 
-impl UseCase for (Target, Recover) {
+impl UseCase for Targeted<Recover> {
     type Answer = (Recovery, Record);
 
     async fn run(&self, engine: &Inner) -> Result<Self::Answer, EngineError> {
-        let (target, recover) = self;
+        let Targeted(target, recover) = self;
         let mut session = engine.session(target).await?;
         let is_named = |settled: &SettledEffect| settled.id.to_string() == recover.effect_id;
         if !session.operation.settled.iter().any(is_named) {
@@ -178,11 +178,11 @@ impl UseCase for (Target, Recover) {
     }
 }
 
-impl UseCase for (Target, Export) {
+impl UseCase for Targeted<Export> {
     type Answer = Record;
 
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
-        let (target, Export { publication_receipt, export, requester }) = self;
+        let Targeted(target, Export { publication_receipt, export, requester }) = self;
         let mut session = engine.session(target).await?;
         let (publication_receipt, export) = (publication_receipt.clone(), export.clone());
         session.decide_for(requester.as_ref(), Action::Export { publication_receipt, export })?;

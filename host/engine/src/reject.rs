@@ -4,7 +4,7 @@
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::ports::Record;
-use crate::session::{Target, UseCase};
+use crate::session::{Target, Targeted, UseCase};
 use gateway_domain::approval::{ApprovalSignature, Rejection};
 use gateway_domain::names::is_same_person;
 use gateway_domain::operation::{Action, Operation, Refusal, Requester};
@@ -45,7 +45,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `RateLimited`, `Unavailable`.
     pub async fn reject(&self, target: Target, reject: Reject) -> Result<Record, EngineError> {
-        self.run((target, reject)).await
+        self.run(Targeted(target, reject)).await
     }
 
     /// Records an abort; the last one needed ends a change of a key before its result is certain, or has it do without lost nodes after
@@ -59,7 +59,7 @@ impl Engine {
             let is_own = |one: &Rejection| is_same_person(&one.subject_id, &subject_id) && one.lost == lost;
             operation.rejections.iter().any(is_own)
         };
-        let work = self.run((target.clone(), abort));
+        let work = self.run(Targeted(target.clone(), abort));
         self.answer_in_time(target, work, is_recorded).await
     }
 
@@ -68,15 +68,15 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
     pub async fn cancel(&self, target: Target, cancel: Cancel) -> Result<Record, EngineError> {
-        self.run((target, cancel)).await
+        self.run(Targeted(target, cancel)).await
     }
 }
 
-impl UseCase for (Target, Reject) {
+impl UseCase for Targeted<Reject> {
     type Answer = Record;
 
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
-        let (target, reject) = self;
+        let Targeted(target, reject) = self;
         let mut session = engine.session(target).await?;
         let rejection = Rejection {
             subject_id: reject.subject_id.clone(),
@@ -121,11 +121,11 @@ impl UseCase for (Target, Reject) {
     }
 }
 
-impl UseCase for (Target, Cancel) {
+impl UseCase for Targeted<Cancel> {
     type Answer = Record;
 
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
-        let (target, Cancel { reason, requester }) = self;
+        let Targeted(target, Cancel { reason, requester }) = self;
         let mut session = engine.session(target).await?;
         let client = requester.as_ref().and_then(|requester| requester.client.clone());
         session.decide_for(requester.as_ref(), Action::Cancel { client, reason: reason.clone() })?;

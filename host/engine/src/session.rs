@@ -44,6 +44,9 @@ pub(crate) trait UseCase: Send + Sync + 'static {
     fn run(&self, engine: &Inner) -> impl Future<Output = Result<Self::Answer, EngineError>> + Send;
 }
 
+/// A request to move an operation that exists.
+pub(crate) struct Targeted<R>(pub(crate) Target, pub(crate) R);
+
 impl Engine {
     /// Runs a use case to its end, even when the caller goes away, and again after a version conflict.
     pub(crate) async fn run<U: UseCase>(&self, use_case: U) -> Result<U::Answer, EngineError> {

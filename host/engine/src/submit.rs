@@ -36,6 +36,9 @@ pub struct Submit {
     pub unknown_fields: Vec<String>,
 }
 
+/// A request to create a custody operation on the key of this name.
+struct SubmitOnKey(Submit, KeyRef);
+
 /// The answer to a submission.
 #[derive(Clone, Debug)]
 pub struct Submitted {
@@ -63,7 +66,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: as [`Self::submit`], and `KeyExists`, `Refused`.
     pub async fn submit_on_key(&self, submit: Submit, key_ref: KeyRef) -> Result<Submitted, EngineError> {
-        self.run((submit, key_ref)).await
+        self.run(SubmitOnKey(submit, key_ref)).await
     }
 }
 
@@ -78,11 +81,11 @@ impl UseCase for Submit {
     }
 }
 
-impl UseCase for (Submit, KeyRef) {
+impl UseCase for SubmitOnKey {
     type Answer = Submitted;
 
     async fn run(&self, engine: &Inner) -> Result<Submitted, EngineError> {
-        let (submit, key_ref) = self;
+        let SubmitOnKey(submit, key_ref) = self;
         check_names(submit, key_ref)?;
         let mut claim = submit.claim();
         let key_id = intent::key_id(&submit.tenant, key_ref)?;
