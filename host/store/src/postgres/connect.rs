@@ -166,7 +166,7 @@ impl Server {
     /// As [`Self::connect`]. The server is checked each time, since it may be another one than before.
     pub(super) async fn connect_to_write(&self) -> Result<PgConnection, sqlx::Error> {
         let mut conn = self.connect_as_it_is().await?;
-        begin_session(&mut conn, true).await?;
+        begin_writing_session(&mut conn).await?;
         Ok(conn)
     }
 
@@ -227,10 +227,22 @@ impl Server {
 const REFUSALS: [&str; 4] = ["28", "3D", "53", "57"];
 
 /// Sets what a session needs, and checks its server.
-pub(super) async fn begin_session(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx::Error> {
+pub(super) async fn begin_session(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     set(conn, SESSION).await?;
     set(conn, LIMITS).await?;
-    check_server(conn, writes).await
+    check_server(conn).await
+}
+
+/// As [`begin_session`], for a session that writes.
+async fn begin_writing_session(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    begin_session(conn).await?;
+    let sql = "SELECT current_setting('transaction_read_only') = 'on'";
+    let is_read_only: bool = sqlx::query_scalar(sql).fetch_one(conn).await?;
+    if is_read_only {
+        let reason = "it takes no writes, since `default_transaction_read_only` is on: turn it off";
+        return Err(sqlx::Error::Configuration(reason.into()));
+    }
+    Ok(())
 }
 
 pub(super) async fn set(conn: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
@@ -242,17 +254,14 @@ async fn backend(conn: &mut PgConnection) -> Result<i32, sqlx::Error> {
     sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(conn).await?.try_get(0)
 }
 
-/// Checks that the server keeps what it acknowledges, stores text as it is, and shows the newest state; and, for a session that `writes`,
-/// that it takes writes.
+/// Checks that the server keeps what it acknowledges, stores text as it is, and shows the newest state.
 ///
 /// # Errors
 /// [`sqlx::Error::Configuration`] with what is wrong, and what to do.
-async fn check_server(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx::Error> {
+async fn check_server(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     let sql = "SELECT current_setting('server_version_num')::int / 10000, current_setting('fsync') = 'on',
-        current_setting('full_page_writes') = 'on', pg_is_in_recovery(), current_setting('server_encoding'),
-        current_setting('transaction_read_only') = 'on'";
-    type Found = (i32, bool, bool, bool, String, bool);
-    let (version, syncs, writes_pages, is_standby, encoding, is_read_only): Found =
+        current_setting('full_page_writes') = 'on', pg_is_in_recovery(), current_setting('server_encoding')";
+    let (version, syncs, writes_pages, is_standby, encoding): (i32, bool, bool, bool, String) =
         sqlx::query_as(sql).fetch_one(conn).await?;
     let reason = if version < VERSION_MIN {
         format!("its server has version {version}; version {VERSION_MIN} or newer is needed")
@@ -264,8 +273,6 @@ async fn check_server(conn: &mut PgConnection, writes: bool) -> Result<(), sqlx:
         "`full_page_writes` is off, so a crash of its server can damage pages: turn it on".to_owned()
     } else if encoding != "UTF8" {
         format!("its encoding is `{encoding}`: create it with `ENCODING 'UTF8'`")
-    } else if writes && is_read_only {
-        "it takes no writes, since `default_transaction_read_only` is on: turn it off".to_owned()
     } else {
         return Ok(());
     };

@@ -40,7 +40,7 @@ impl PgReaders {
     pub(super) async fn of_replica(server: &Server, n_max: u32) -> Result<Self, OpenError> {
         let pool = PgPoolOptions::new()
             .max_connections(n_max)
-            .after_connect(|conn, _| Box::pin(begin_session(conn, false)))
+            .after_connect(|conn, _| Box::pin(begin_session(conn)))
             // The pool's own test has no limit but that of the whole wait for a connection.
             .test_before_acquire(false)
             .before_acquire(|conn, _| Box::pin(check_alive(conn)));
