@@ -8,11 +8,11 @@ use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::Epoch;
 use gateway_domain::receipt::{AttemptReceipt, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
+use gateway_fleet::{Nodes, RuntimeNode};
 use gateway_node::{
     AdmitRequest, BundleOffer, Call, CeremonyAnswer, CeremonyStart, CommitEpoch, Discard, Envelope, Node,
     NodeError, NodeStatus, Peers, PolicyReceipt, Publication, RoundOne, ShownReceipt, SignedShare,
 };
-use gateway_runtime::{Nodes, RuntimeNode};
 use gateway_threshold::SignatureProfile;
 use gateway_threshold::sign::SigningPackage;
 use std::borrow::Cow;

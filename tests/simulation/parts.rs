@@ -1,7 +1,6 @@
 //! The parts that are not replaced: the policy with the repository's bundle, the authority with its own checks, and the settings.
 
 use async_trait::async_trait;
-use gateway_authority::{Authority, DecisionRequest, Policies, Record, Unverified, Verifier};
 use gateway_domain::admission::{Admission, Authorities};
 use gateway_domain::approval::{Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::ids::Hex32;
@@ -10,13 +9,14 @@ use gateway_domain::testing::approvers::{entry, key, key_entry, registry};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ReadClock;
 use gateway_engine::{RateLimit, Rules, Unavailable};
+use gateway_fleet::FindBundle;
 use gateway_node::{BundleOffer, CompiledBundles, NodeSettings, Trust};
 use gateway_policy::{BundleFiles, Pins};
 use gateway_policy_host::Lifecycle;
 use gateway_policy_host::lifecycle::Sources;
-use gateway_runtime::FindBundle;
 use gateway_seal::at_rest::Kek;
 use gateway_store::Store;
+use policy_authority::{Authority, DecisionRequest, Policies, Record, Unverified, Verifier};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 use crate::network::{Body, Claim, Handled, Message, Network, Origin, Peer, Slot};
 use crate::parts::AuthorityProcess;
 use async_trait::async_trait;
-use gateway_authority::DecisionRequest;
 use gateway_domain::admission::{Admission, AdmissionDecision, Authorities, verify_signed};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::evidence::ChainedEvent;
@@ -18,6 +17,7 @@ use gateway_engine::ports::{
 };
 use gateway_engine::{Dependency, Token, Unavailable, Visibility};
 use gateway_store::Store;
+use policy_authority::DecisionRequest;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

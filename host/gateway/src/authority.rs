@@ -1,9 +1,6 @@
 //! The engine's port for the policy authorities: one in this process, or several in processes of their own. Both run the same code.
 
 use async_trait::async_trait;
-use gateway_authority::{
-    Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
-};
 use gateway_domain::admission::{self, Admission, AdmissionDecision, Authorities};
 use gateway_domain::approval::{Approval, LapsedApproval};
 use gateway_domain::dsse::{self, Envelope};
@@ -14,12 +11,15 @@ use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{AdmissionRequest, ReadError, ReadOperations, SignAdmission, SignError};
 use gateway_engine::{Dependency, Unavailable};
+use gateway_fleet::FindBundle;
 use gateway_policy::{BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OfferBundleRequest};
 use gateway_policy_host::Lifecycle;
-use gateway_runtime::FindBundle;
 use gateway_service::client::{CallError, ServiceClient, Url};
 use gateway_service::telemetry::Descriptions;
 use metrics::histogram;
+use policy_authority::{
+    Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,7 +84,7 @@ struct Embedded {
 pub(crate) const HISTOGRAMS: Descriptions =
     &[(DURATION, "Time until enough authorities signed a decision, or too few did, by result")];
 
-const DURATION: &str = "operation_gateway_authority_decision_duration_seconds";
+const DURATION: &str = "operation_policy_authority_decision_duration_seconds";
 
 /// Why a member does not decide.
 enum Failure {

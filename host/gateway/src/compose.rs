@@ -70,7 +70,7 @@ pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
         histograms: &[
             (crate::authority::HISTOGRAMS, MILLISECONDS),
             (gateway_policy_host::counters::HISTOGRAMS, MICROSECONDS),
-            (gateway_runtime::HISTOGRAMS, MILLISECONDS),
+            (gateway_fleet::HISTOGRAMS, MILLISECONDS),
             (gateway_store::HISTOGRAMS, MILLISECONDS),
         ],
     });

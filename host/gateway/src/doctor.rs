@@ -13,7 +13,7 @@ use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::error_chain;
 use gateway_domain::node_log::SignedLogHead;
 use gateway_domain::time::EpochMs;
-use gateway_runtime::{NodeAddress, participants_with_database};
+use gateway_fleet::{NodeAddress, participants_with_database};
 use gateway_seal::kek_source::{Creates, KekSource};
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_service::StartError;

@@ -8,17 +8,16 @@ mod rotate;
 
 use crate::log_signer::LogSigner;
 use crate::settings::{Flags, Settings};
-use gateway_authority::Authority;
 use gateway_cli::{KeysCommand, RotatedKey};
-use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
-use gateway_runtime::participants_with_database;
+use gateway_fleet::participants_with_database;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::KekSource;
 use gateway_seal::key_file;
 use gateway_service::output::{self, EXIT_FAILED, Lines, report_error};
 use gateway_service::process::Fault;
+use policy_authority::Authority;
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -8,7 +8,7 @@ use gateway_domain::key::expected_shares;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_engine::{Engine, Unavailable};
-use gateway_runtime::{Damage, check_file, missing_shares_in_file, open_file, participants_with_database};
+use gateway_fleet::{Damage, check_file, missing_shares_in_file, open_file, participants_with_database};
 use gateway_seal::at_rest::Kek;
 use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED, Lines};
 use gateway_service::process::{self, Fault};
@@ -31,7 +31,7 @@ pub(crate) const DESCRIPTIONS: Descriptions = &[
 const DAMAGED: &str = "operation_gateway_node_damaged";
 const USABLE: &str = "operation_gateway_node_usable";
 
-/// Interval between two steps of the background check, each of [`gateway_runtime::CHECKED_ROWS`] rows of each node.
+/// Interval between two steps of the background check, each of [`gateway_fleet::CHECKED_ROWS`] rows of each node.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// What was last reported, so that a change is logged once.
@@ -187,7 +187,7 @@ fn readmit(settings: &Settings, participant: ParticipantIndex, size_at_least: u6
         check_exists(settings, participant)?;
         let kek = Arc::new(open_kek(settings).await?);
         let config = fleet_config(settings, &authority_keys(settings)?, kek)?;
-        let size = gateway_runtime::readmit(&config, participant, size_at_least).await?;
+        let size = gateway_fleet::readmit(&config, participant, size_at_least).await?;
         output::print_line(format_args!("node {participant} was readmitted; its log has {size} entries"))?;
         Ok(ExitCode::SUCCESS)
     };

@@ -3,19 +3,18 @@
 use crate::approvers;
 use crate::authority::{PolicyAuthorities, StoredBundles};
 use crate::settings::{Profile, RemoteNodes, Settings};
-use gateway_authority::{Authority, Policies as AuthorityPolicies, Record, Verifier};
 use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::operation::Event;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::{DriveNodes, SignAdmission};
-use gateway_policy::{CompiledBundles, Trust, TrustFile};
-use gateway_policy_host::Lifecycle;
-use gateway_runtime::{
+use gateway_fleet::{
     EmbeddedFleet, FleetConfig, NodeAddress, NodeSettings, PeersFile, RemoteFleet, identities,
     participants_with_database,
 };
+use gateway_policy::{CompiledBundles, Trust, TrustFile};
+use gateway_policy_host::Lifecycle;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::Creates;
 use gateway_seal::key_file::{self, KeyFileError};
@@ -23,6 +22,7 @@ use gateway_seal::node_key::NodeIdentity;
 use gateway_service::StartError;
 use gateway_service::client::ServiceClient;
 use gateway_store::Store;
+use policy_authority::{Authority, Policies as AuthorityPolicies, Record, Verifier};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -38,13 +38,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-store",
         ],
     ),
-    ("gateway-authority", &["gateway-domain", "gateway-policy", "gateway-sqlite"]),
+    (
+        "policy-authority",
+        &["gateway-domain", "gateway-policy", "gateway-seal", "gateway-service", "gateway-sqlite"],
+    ),
     (
         "gateway-node",
         &["gateway-domain", "gateway-policy", "gateway-seal", "gateway-sqlite", "gateway-threshold"],
     ),
     (
-        "gateway-runtime",
+        "gateway-fleet",
         &[
             "gateway-domain",
             "gateway-engine",
@@ -70,7 +73,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "gateway-api",
             "gateway-auth",
-            "gateway-authority",
+            "policy-authority",
             "gateway-cli",
             "gateway-domain",
             "gateway-engine",
@@ -78,15 +81,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-node",
             "gateway-policy",
             "gateway-policy-host",
-            "gateway-runtime",
+            "gateway-fleet",
             "gateway-seal",
             "gateway-service",
             "gateway-store",
         ],
-    ),
-    (
-        "policy-authority",
-        &["gateway-authority", "gateway-domain", "gateway-policy", "gateway-seal", "gateway-service"],
     ),
     (
         "runtime-node",

@@ -15,7 +15,7 @@ use gateway_domain::time::EpochMs;
 use gateway_evidence::node_logs::{FORMAT, Header};
 use gateway_evidence::verify::Status;
 use gateway_evidence::{EvidenceReader, NodeLogFile, NodeLogs, Report, Roots, Verdict, audit};
-use gateway_runtime::open_file;
+use gateway_fleet::open_file;
 use gateway_seal::at_rest::{Kek, SecretId, open_share};
 use gateway_seal::kek_source::KekSource;
 use gateway_seal::node_key::NodeSecret;

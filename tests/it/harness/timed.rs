@@ -5,7 +5,7 @@ use axum::Router;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Ports;
 use gateway_engine::ports::ReadClock;
-use gateway_runtime::EmbeddedFleet;
+use gateway_fleet::EmbeddedFleet;
 use operation_gateway::SystemClock;
 use operation_gateway::settings::Settings;
 use std::ops::Deref;

@@ -3,15 +3,15 @@
 
 use crate::ledger::history::{History, open};
 use crate::ledger::tampered::{Literals, Table, changed_value, displayed, rows, tables, texts};
-use gateway_authority::Authority;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_runtime::open_file;
-use gateway_runtime::{Damage, check_file};
+use gateway_fleet::open_file;
+use gateway_fleet::{Damage, check_file};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::{Creates, KekSource};
 use gateway_seal::key_file;
 use operation_gateway::compose;
+use policy_authority::Authority;
 use sqlx::{AssertSqlSafe, Connection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -181,7 +181,7 @@ async fn readmit(history: &History, folder: &Path) {
     let size = file.log_head(EpochMs(0)).await.unwrap().head.size;
     file.close().await;
     let config = compose::fleet_config(&settings, &[public], kek).unwrap();
-    gateway_runtime::readmit(&config, ParticipantIndex(NODE), size + 2).await.unwrap();
+    gateway_fleet::readmit(&config, ParticipantIndex(NODE), size + 2).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

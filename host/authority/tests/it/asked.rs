@@ -1,7 +1,6 @@
 //! The requests of a gateway, honest or not, and the authority that gets them.
 
 use crate::support::{authority, derivation, key, key_id, payment, policy};
-use gateway_authority::{DecisionRequest, HistoryEvent, Policies, Record, Unverified, Verifier};
 use gateway_domain::admission::Admission;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::evidence::{ChainedEvent, event_hash};
@@ -18,6 +17,7 @@ use gateway_domain::testing::samples;
 use gateway_domain::time::EpochMs;
 use gateway_policy::testing::{committed, committed_bundle, committed_trust, engine, verify};
 use gateway_policy::{BundleFiles, BundleOffer, CompiledBundles, Evaluator, Pins, Trust};
+use policy_authority::{DecisionRequest, HistoryEvent, Policies, Record, Unverified, Verifier};
 use std::sync::{Arc, LazyLock};
 
 pub(crate) const NOW: EpochMs = EpochMs(1_700_000_000_000);

@@ -1,4 +1,4 @@
-//! Tests of the decisions that the authority signs, and of the requests that it refuses.
+//! Tests of the decisions that the authority signs, and of the requests that it refuses, and of its endpoints.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod asked;
@@ -6,4 +6,5 @@ mod decision;
 mod envelope;
 mod record;
 mod support;
+mod surface;
 mod verify;

@@ -3,7 +3,6 @@
 
 use crate::asked::{Claimed, NOW, STRICT, approved, offer, rules, submission, verifier};
 use crate::support::{authority, key, roster};
-use gateway_authority::{Authority, DecisionRequest, Policies, Record, RecordError, Unverified, Verifier};
 use gateway_domain::admission::Admission;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{KeyRef, OperationId, Tenant};
@@ -18,6 +17,7 @@ use gateway_domain::time::EpochMs;
 use gateway_policy::limits::SUPERSEDED_BUNDLE_MS;
 use gateway_policy::testing::{author, committed_bundle, key as bundle_key, signed};
 use gateway_policy::{Pins, Trust};
+use policy_authority::{Authority, DecisionRequest, Policies, Record, RecordError, Unverified, Verifier};
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,5 @@
 //! Sample operations with enough approvals, and their key.
 
-use gateway_authority::{Authority, Refusal};
 use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::ids::{EpochName, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::{
@@ -15,6 +14,7 @@ use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::testing::samples;
 pub(crate) use gateway_domain::testing::samples::hex32;
 use gateway_domain::time::EpochMs;
+use policy_authority::{Authority, Refusal};
 use zeroize::Zeroizing;
 
 pub(crate) const NOT_BEFORE: EpochMs = EpochMs(1_000);

@@ -5,7 +5,6 @@ use crate::asked::{
     submission, verifier,
 };
 use crate::support::{authority, key};
-use gateway_authority::{DecisionRequest, Policies, Unverified, Verifier};
 use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::{Approvers, LapsedApproval, PinnedRegistry, Rejection, SigningRule};
 use gateway_domain::ids::{Hex32, KeyRef};
@@ -19,6 +18,7 @@ use gateway_domain::time::EpochMs;
 use gateway_policy::limits::SUPERSEDED_BUNDLE_MS;
 use gateway_policy::testing::{author, committed, key as bundle_key, signed};
 use gateway_policy::{BundleError, BundleFiles, Disagreement, Pins, RepeatError, Trust};
+use policy_authority::{DecisionRequest, Policies, Unverified, Verifier};
 use std::sync::Arc;
 
 fn refusal(request: &DecisionRequest, rule: SigningRule) -> Unverified {

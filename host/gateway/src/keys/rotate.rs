@@ -2,15 +2,15 @@
 
 use crate::services::fleet_config;
 use crate::settings::Settings;
-use gateway_authority::Authority;
 use gateway_domain::ids::Hex32;
 use gateway_engine::failpoint::failpoint;
-use gateway_runtime::{identities, participants_with_database, rewrap};
+use gateway_fleet::{identities, participants_with_database, rewrap};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::kek_source::{KekSource, replacement_path};
 use gateway_seal::{durable, key_file};
 use gateway_service::output::{self, Lines};
-use gateway_service::process;
+use gateway_service::process::{self, Fault};
+use policy_authority::Authority;
 use std::sync::Arc;
 
 /// Replaces the authority's key. Decisions of the old key are valid while its public half is in `authority_keys_previous`, so

@@ -1,14 +1,13 @@
 //! The policy authority as a process of its own. It signs admission decisions, and trusts no caller: it reads the operation from its
 //! chained events, checks approvals and times by its own registry and its own clock, evaluates the policy by its own trust roots
-//! and rules, and compares amounts with what it admitted before ([`gateway_authority::Verifier`]).
+//! and rules, and compares amounts with what it admitted before ([`crate::Verifier`]).
 //!
-//! Start at [`main`], then [`routes`].
+//! Start at [`main`], then [`routes`](crate::routes).
 
-pub mod routes;
-pub mod settings;
-
+use crate::routes;
+use crate::settings::{self, Flags, Settings};
+use crate::{Authority, Policies, Record, Verifier};
 use clap::{CommandFactory, Parser, Subcommand};
-use gateway_authority::{Authority, Policies, Record, Verifier};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::facts::Rules;
@@ -19,7 +18,6 @@ use gateway_service::approvers::Verifiers;
 use gateway_service::output::{self, EXIT_FAILED};
 use gateway_service::package::{PackageCommand, version};
 use gateway_service::process::{self, Backend, Fault, Followed};
-use settings::{Flags, Settings};
 use std::process::ExitCode;
 use std::sync::Arc;
 

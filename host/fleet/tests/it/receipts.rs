@@ -225,7 +225,7 @@ async fn epoch_change_waits_for_a_valid_receipt_of_each_node() {
 /// Verifies every recorded receipt with only the events and the identities in the nodes' files. Returns the steps that have
 /// receipts.
 async fn verify_recorded_receipts(world: &World) -> BTreeSet<EffectStep> {
-    let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
+    let pinned = gateway_fleet::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
     let mut steps = BTreeSet::new();
     for (before, event) in &world.events {
         for (kind, receipt) in signed_receipts(before, event) {
@@ -258,11 +258,11 @@ async fn every_recorded_receipt_verifies_offline() {
 #[tokio::test]
 async fn reading_identities_requires_the_key_encryption_key() {
     let world = World::with_key(3, 2, SUITES[0]).await;
-    let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
+    let pinned = gateway_fleet::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
     for (participant, identity) in &pinned {
         assert_eq!(identity, world.node(participant.0).await.identity());
     }
     assert_eq!(pinned.len(), 3);
-    let other = gateway_runtime::identities(&world.folder, &Arc::new(kek(2))).await.unwrap_err();
+    let other = gateway_fleet::identities(&world.folder, &Arc::new(kek(2))).await.unwrap_err();
     assert!(other.participant == ParticipantIndex(0) && other.source.is_wrong_kek(), "{other}");
 }

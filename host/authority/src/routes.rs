@@ -1,14 +1,14 @@
 //! The authority's endpoints.
 
+use crate::{
+    Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
+};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use gateway_authority::{
-    Authority, DECISION_REFUSED, DECISIONS_MAX, DecisionAnswer, DecisionRequest, Unverified, Verifier,
-};
 use gateway_domain::error_chain;
 use gateway_policy::{
     BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleError, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,

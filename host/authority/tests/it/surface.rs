@@ -1,12 +1,8 @@
 //! The authority's endpoints over their router, in process: the bundle, then the decision.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Request;
-use gateway_authority::{
-    Authority, DecisionAnswer, DecisionRequest, HistoryEvent, Policies, Record, Verifier,
-};
 use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
@@ -26,6 +22,9 @@ use gateway_service::transport::Caller;
 use http_body_util::BodyExt;
 use hyper::body::Frame;
 use policy_authority::routes;
+use policy_authority::{
+    Authority, DecisionAnswer, DecisionRequest, HistoryEvent, Policies, Record, Verifier,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::convert::Infallible;
