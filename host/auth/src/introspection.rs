@@ -112,9 +112,6 @@ impl Introspection {
 
     /// Fails if the last completed request to the provider failed. Sends a probe first if no request has completed yet, or if
     /// that failure is older than [`PROBE_EVERY_MS`]. A probe that is not sent because of the limit counts as a success.
-    ///
-    /// # Errors
-    /// The reason, for the readiness probe.
     pub async fn check(&self) -> Result<(), &'static str> {
         let _one_probe_at_a_time = self.0.probe.lock().await;
         let failed = match self.0.known_failure() {

@@ -19,9 +19,6 @@ impl Policies {
     }
 
     /// Verifies a bundle, compiles it, runs its test vectors, and keeps it. Takes tens of milliseconds.
-    ///
-    /// # Errors
-    /// [`BundleError`] of the first check that fails.
     pub fn offer(&self, offer: BundleOffer, now: EpochMs) -> Result<(), BundleError> {
         self.0.add(offer.files, offer.activation.as_deref(), now).map(drop)
     }

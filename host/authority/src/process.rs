@@ -91,9 +91,6 @@ fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
 }
 
 /// Serves until SIGTERM or SIGINT, and then until the requests in progress are answered.
-///
-/// # Errors
-/// [`StartError`], one line that names the part.
 async fn serve(settings: &Settings) -> Result<(), StartError> {
     let Backend { listeners, tls, mut rounds, quotas, .. } =
         Backend::open("authority", &settings.process).await?;

@@ -203,9 +203,6 @@ pub enum DecisionError {
 
 impl AdmissionDecision {
     /// The canonical bytes an authority signs.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a decision never causes.
     pub fn payload(&self) -> Result<Vec<u8>, CanonicalError> {
         canonical::to_bytes(self)
     }

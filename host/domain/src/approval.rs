@@ -100,9 +100,6 @@ impl Rejection {
 }
 
 /// Digest of the approvals of an intent, with their signatures, which the admission decision includes.
-///
-/// # Errors
-/// [`CanonicalError`], which approvals never cause.
 pub fn approvals_root(intent_hash: Hex32, approvals: &[Approval]) -> Result<Hex32, CanonicalError> {
     #[derive(Serialize)]
     struct Approved<'a> {

@@ -45,9 +45,6 @@ impl RecoveryCase {
     }
 
     /// `SHA-256("svc/recovery-case/v1" || JCS(case))`: the reference of the case in the protocol.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a case never causes.
     pub fn reference(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest("svc/recovery-case/v1", self)
     }
@@ -69,9 +66,6 @@ pub struct HelperAdmission {
 }
 
 /// The canonical bytes of a helper's statement: the payload of the signature.
-///
-/// # Errors
-/// [`CanonicalError`], which a case never causes.
 pub fn statement(
     case: &RecoveryCase,
     participant: ParticipantIndex,

@@ -20,9 +20,6 @@ pub struct ChainedEvent {
 
 impl ChainedEvent {
     /// The redacted form, which the chain hashes.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which an event never causes.
     pub fn redact(&self) -> Result<Redacted, CanonicalError> {
         redact(&self.event, &self.salt)
     }

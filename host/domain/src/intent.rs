@@ -183,18 +183,12 @@ impl Intent {
     }
 
     /// `SHA-256("svc/intent/v1" || canonical intent)`.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a parsed intent never causes.
     pub fn hash(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest("svc/intent/v1", self)
     }
 
     /// The 32 bytes that are signed. For an asset action, the caller's digest. Otherwise
     /// `SHA-256("svc/signing-request/v2" || {intent, key_id, operation_id})`, which is different for each operation.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a parsed intent never causes.
     pub fn request_digest(&self, operation_id: OperationId, key_id: KeyId) -> Result<Hex32, CanonicalError> {
         #[derive(Serialize)]
         struct SigningRequest<'a> {
@@ -219,9 +213,6 @@ impl Intent {
 
 /// The operation's id, the same for every retry of one request (`host/docs/interface.md`, section *Identity and
 /// idempotency*). `key_ref` is used for the custody family only.
-///
-/// # Errors
-/// [`CanonicalError`], which strings never cause.
 pub fn operation_id(
     tenant: &Tenant,
     family: Family,
@@ -245,9 +236,6 @@ pub fn operation_id(
 }
 
 /// The key's id, `SHA-256("svc/key-id/v1" || {tenant_id, key_ref})`.
-///
-/// # Errors
-/// [`CanonicalError`], which strings never cause.
 pub fn key_id(tenant: &Tenant, key_ref: &KeyRef) -> Result<KeyId, CanonicalError> {
     #[derive(Serialize)]
     struct Named<'a> {

@@ -143,9 +143,6 @@ pub struct CustodyKey {
 }
 
 /// `SHA-256("svc/epoch/v1" || {key_id, epoch, package})`: identifies one generation of shares.
-///
-/// # Errors
-/// [`CanonicalError`], which these values never cause.
 pub fn epoch_root(key_id: KeyId, epoch: &EpochName, package_hex: &str) -> Result<Hex32, CanonicalError> {
     #[derive(Serialize)]
     struct Generation<'a> {
@@ -220,9 +217,6 @@ pub struct Staged {
 
 impl Staged {
     /// The contract's `result_ref` of an operation that makes shares.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a generation never causes.
     pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest("svc/result/v1", self)
     }

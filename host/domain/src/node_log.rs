@@ -101,9 +101,6 @@ impl LogEntry {
     }
 
     /// The leaf of the tree: `SHA-256(0x00 || H)` with `H = SHA-256("svc/node-log/v1" || canonical entry)`.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which an entry never causes.
     pub fn leaf(&self) -> Result<Hex32, CanonicalError> {
         Ok(leaf_hash(canonical::digest("svc/node-log/v1", self)?))
     }
@@ -138,9 +135,6 @@ pub struct SignedLogHead {
 
 impl LogHead {
     /// The canonical bytes: the payload of the signature.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a head never causes.
     pub fn payload(&self) -> Result<Vec<u8>, CanonicalError> {
         canonical::to_bytes(self)
     }

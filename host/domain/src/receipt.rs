@@ -55,9 +55,6 @@ pub struct ReceiptStatement {
 
 impl ReceiptStatement {
     /// The canonical bytes of the statement with this position in the node's log: the payload of the signature.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a statement never causes.
     pub fn payload(&self, log_index: u64) -> Result<Vec<u8>, CanonicalError> {
         #[derive(Serialize)]
         struct Numbered<'a> {
@@ -71,9 +68,6 @@ impl ReceiptStatement {
 
 impl Chain {
     /// The statement that this node signs for a step.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn statement(&self, kind: &ReceiptKind) -> Result<ReceiptStatement, CanonicalError> {
         Ok(ReceiptStatement {
             operation_id: self.operation_id,

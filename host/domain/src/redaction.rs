@@ -107,9 +107,6 @@ impl Redacted {
 }
 
 /// Redacts an event.
-///
-/// # Errors
-/// [`CanonicalError`], which an event never causes.
 pub fn redact(event: &Event, salt: &Salt) -> Result<Redacted, CanonicalError> {
     let event = serde_json::to_value(event).map_err(|error| CanonicalError::NotJson(error.to_string()))?;
     let mut walk = Walk { salt, path: String::new(), hidden: Vec::new() };

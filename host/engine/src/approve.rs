@@ -198,9 +198,6 @@ impl Inner {
     }
 
     /// The approvals of the operation that no longer count, though that is not recorded yet.
-    ///
-    /// # Errors
-    /// [`ApprovalError::NoRegistry`].
     pub(crate) fn lapsed(&self, operation: &Operation) -> Result<Vec<LapsedApproval>, ApprovalError> {
         let now = self.ports.clock.now();
         self.rules.signed_approvals.lapsed(&operation.approval_subject(), &operation.approvals, now)

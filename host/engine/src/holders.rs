@@ -34,9 +34,6 @@ struct Progress {
 
 impl HolderCheck {
     /// Checks the next keys. Returns true if that ended a round over all keys.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store does not answer.
     pub(crate) async fn check_some(&self, ports: &Ports) -> Result<bool, Unavailable> {
         let after = self.0.lock().after;
         let keys = ports.reads.keys_after(after, KEYS_PER_STEP).await?;

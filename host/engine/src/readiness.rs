@@ -95,9 +95,6 @@ impl Engine {
     }
 
     /// Checks some more rows of each node and some more keys. Returns true when a round over all keys has ended.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store does not answer.
     pub async fn check_nodes(&self) -> Result<bool, Unavailable> {
         self.0.ports.nodes.check().await;
         self.0.holders.check_some(&self.0.ports).await

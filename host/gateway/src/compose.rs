@@ -129,9 +129,6 @@ pub async fn open_lifecycle(
 
 /// Opens the adapters and composes the gateway. No new bundle is activated before the caller permits it, since the store may be an
 /// older copy.
-///
-/// # Errors
-/// [`StartError`] naming the part that failed.
 pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, StartError> {
     // Checked before anything is written, so that a first start without a registry leaves nothing behind. A later start serves
     // without it and reports that.

@@ -28,9 +28,6 @@ use tokio::task::JoinSet;
 ///
 /// Policy and certificates are read first, then the ports are bound, and only then is anything written. A start that fails
 /// before that leaves nothing behind.
-///
-/// # Errors
-/// [`StartError`] naming the part that failed.
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
     settings.general.production_exceptions.iter().for_each(Exception::warn);

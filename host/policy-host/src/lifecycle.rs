@@ -110,9 +110,6 @@ impl Lifecycle {
 
     /// A bundle that is or was active, and the newest activation record that names it, if this process has read one. Neither is
     /// verified again.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store cannot be read.
     pub async fn stored_bundle(
         &self,
         bundle_hash: Hex32,

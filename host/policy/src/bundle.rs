@@ -39,9 +39,6 @@ pub struct Bundle {
 
 impl Bundle {
     /// Checks the manifest, the signatures of every role, pins, validity, and each file's hash. Does not compile the component.
-    ///
-    /// # Errors
-    /// [`BundleError`]: the first check that fails.
     pub fn verify(
         files: BundleFiles,
         trust: &TrustPolicy,
@@ -59,9 +56,6 @@ impl Bundle {
     }
 
     /// Checks signatures and pins again, with trust roots or pins that may have changed.
-    ///
-    /// # Errors
-    /// [`BundleError`]: the first check that fails.
     pub fn check_trust(&self, trust: &TrustPolicy, pins: &Pins) -> Result<(), BundleError> {
         trust.check(PAYLOAD_TYPE, &self.manifest.canonical_bytes()?, self.files.signatures())?;
         pins.check(self.hash)

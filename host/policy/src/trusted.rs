@@ -162,9 +162,6 @@ impl TrustedBundles {
 
     /// Verifies, compiles and tests a bundle, and keeps it; the least recently used one is dropped. `activation` is the signed
     /// record that brings an older bundle back, if there is one for it. Takes tens of milliseconds.
-    ///
-    /// # Errors
-    /// [`BundleError`] of the first check that fails.
     pub fn add(
         &self,
         files: BundleFiles,

@@ -30,9 +30,6 @@ pub struct NodeService {
 }
 
 /// Opens the node's database, which `init` created. Refuses a node whose pinned identity is not the one it has.
-///
-/// # Errors
-/// [`StartError`], one line that names the part.
 pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
     if settings.trust.authority_keys.is_empty() {
         return Err(StartError::new("setting `authority_keys`", "must name at least one authority"));
@@ -107,9 +104,6 @@ pub(crate) fn node_config(
 }
 
 /// Serves until SIGTERM or SIGINT, and then until the requests in progress are answered.
-///
-/// # Errors
-/// [`StartError`], one line that names the part.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
     let backend = Backend::open("node", &settings.process).await?;
     let Backend { listeners, tls, mut rounds, stopping, quotas } = backend;

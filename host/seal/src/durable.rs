@@ -11,18 +11,12 @@ pub fn folder_of(path: &Path) -> &Path {
 }
 
 /// Waits until the names in the file's folder are on disk.
-///
-/// # Errors
-/// That of the operating system.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
 /// Gives a file, whose content is on disk, another name in its folder, and waits until that is on disk. A crash leaves under that name
 /// the file that was there, or this one.
-///
-/// # Errors
-/// That of the operating system.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)?;
     sync_folder_of(to)

@@ -121,18 +121,12 @@ impl Lines {
     }
 
     /// Adds a value as JSON on one line.
-    ///
-    /// # Errors
-    /// The value cannot be JSON.
     pub fn add_json(&mut self, value: &impl Serialize) -> serde_json::Result<()> {
         self.push_json(&serde_json::to_string(value)?);
         Ok(())
     }
 
     /// Adds a value as JSON on several lines.
-    ///
-    /// # Errors
-    /// The value cannot be JSON.
     pub fn add_json_pretty(&mut self, value: &impl Serialize) -> serde_json::Result<()> {
         self.push_json(&serde_json::to_string_pretty(value)?);
         Ok(())

@@ -255,9 +255,6 @@ pub struct Backend {
 
 impl Backend {
     /// Starts the metrics, raises the limit of open files, registers the signals, reads the certificates and binds the addresses.
-    ///
-    /// # Errors
-    /// [`StartError`], one line that names the part.
     pub async fn open(name: &'static str, settings: &Process) -> Result<Self, StartError> {
         telemetry::start_metrics(telemetry::Metrics::default());
         let n_connections = u64::try_from(settings.limits.connections_max).unwrap_or(u64::MAX);

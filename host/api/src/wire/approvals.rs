@@ -120,9 +120,6 @@ pub struct ApprovalStatementView {
 
 impl ApprovalStatementView {
     /// The statement for this subject.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a subject never causes.
     pub fn new(subject: &ApprovalSubject<'_>) -> Result<Self, CanonicalError> {
         Ok(Self {
             tenant: subject.tenant.0.clone(),

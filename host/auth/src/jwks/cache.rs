@@ -120,9 +120,6 @@ impl KeyCache {
     }
 
     /// Whether there are usable keys.
-    ///
-    /// # Errors
-    /// The reason, for the readiness probe.
     pub(crate) async fn check(&self) -> Result<(), &'static str> {
         let has_keys = || {
             let now = (self.0.clock)();

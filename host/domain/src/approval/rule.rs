@@ -83,9 +83,6 @@ impl SigningRule {
 
     /// The approvals of an operation that counted and no longer do at `now`: a key was revoked or has expired, a role was taken away, or
     /// the approval became too old. Their signatures are not verified again.
-    ///
-    /// # Errors
-    /// [`ApprovalError::NoRegistry`].
     pub fn lapsed(
         &self,
         subject: &ApprovalSubject<'_>,

@@ -121,9 +121,6 @@ impl<'a> ApprovalSubject<'a> {
 
     /// The message of an approval with placeholders for the approver's values: `{approved_at_ms}` for a decimal number, `{roles}` and
     /// `{subject_id}` for canonical JSON.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which texts never cause.
     pub fn template(&self) -> Result<String, CanonicalError> {
         let Self { tenant, operation_id, key_id, intent_hash, submitter } = self;
         let (tenant, submitter) = (canonical_text(tenant)?, canonical_text(submitter)?);
@@ -188,9 +185,6 @@ impl Statement<'_> {
     }
 
     /// The bytes that an Ed25519 key signs.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a statement never causes.
     pub fn message(&self) -> Result<Vec<u8>, CanonicalError> {
         let mut message = self.tag().as_bytes().to_vec();
         message.extend(canonical::to_bytes(self)?);
@@ -198,9 +192,6 @@ impl Statement<'_> {
     }
 
     /// SHA-256 of the message: a WebAuthn credential's challenge.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a statement never causes.
     pub fn digest(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest(self.tag(), self)
     }

@@ -82,9 +82,6 @@ pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
 
 /// Checks that the key is the one that the intent names. A reshare to nodes without a share and a recovery must name it: those nodes know the
 /// key only from what was approved. Not for a submission, whose key may not be generated yet.
-///
-/// # Errors
-/// [`KeyError::Invalid`].
 pub fn check_named_key(intent: &Intent, key: &CustodyKey) -> Result<(), KeyError> {
     let needs_name = match intent {
         Intent::Reshare(reshare) => !key.participants.contains_all(&reshare.new_participants),
@@ -177,9 +174,6 @@ fn check_union(pointer: &'static str, key: &CustodyKey, new: &Roster) -> Result<
 
 /// Checks that holders of the key, as many as its threshold, help another holder. That the other is no helper is checked where the
 /// request is parsed.
-///
-/// # Errors
-/// [`KeyError::Invalid`].
 pub fn check_helpers(
     recovering: ParticipantIndex,
     helpers: &Roster,

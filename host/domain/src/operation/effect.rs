@@ -64,9 +64,6 @@ impl Failure {
 
 impl SignatureResult {
     /// The contract's `result_ref` of a signing operation.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which a signature never causes.
     pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest("svc/result/v1", self)
     }
@@ -75,9 +72,6 @@ impl SignatureResult {
 impl Outcome {
     /// Digest of the outcome. For a signature or new shares it is the contract's `result_ref`, for a decision the admission
     /// hash.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which an outcome never causes.
     pub fn result_root(&self) -> Result<Hex32, CanonicalError> {
         match self {
             Self::DecisionSigned { admission, .. } => Ok(admission.admission_hash),

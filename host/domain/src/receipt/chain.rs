@@ -67,9 +67,6 @@ impl Chain {
     }
 
     /// The transition of the admission, which follows the admission hash itself.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn after_admission(&self) -> Result<Hex32, CanonicalError> {
         self.link(self.admission_hash, EffectStep::Admission, 1)
     }

@@ -104,9 +104,6 @@ impl ReceiptKind {
     /// | `execute`, of a signature | `SHA-256("svc/receipt/share/v1" ‖ JCS({signed_digest, package_hash}))` |
     /// | `execute`, of new shares, and `commit-epoch` | the generation's epoch root |
     /// | `publish` | the `result_ref` |
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which these values never cause.
     pub fn subject(&self, admission_hash: Hex32) -> Result<Hex32, CanonicalError> {
         #[derive(Serialize)]
         struct Share {

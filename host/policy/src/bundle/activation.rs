@@ -62,9 +62,6 @@ impl SignedActivation {
 
 impl ActivationRecord {
     /// Reads a record's file, an envelope with all its signatures, and checks it against the trust policy.
-    ///
-    /// # Errors
-    /// [`BundleError`]: the first check that fails.
     pub fn verify(bytes: &[u8], trust: &TrustPolicy, now: EpochMs) -> Result<SignedActivation, BundleError> {
         let record = Self::parse(bytes)?;
         let signers =
