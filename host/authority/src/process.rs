@@ -5,12 +5,11 @@
 //! Start at [`main`], then [`routes`](crate::routes).
 
 use crate::routes;
-use crate::settings::{self, Flags, Settings};
+use crate::settings::{Flags, Settings};
 use crate::{Authority, Policies, Record, Verifier};
 use clap::{CommandFactory, Parser, Subcommand};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::facts::Rules;
 use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::key_file;
 use gateway_service::StartError;
@@ -96,12 +95,12 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
         Backend::open("authority", &settings.process).await?;
     let seed = key_file::load(&settings.own.key).map_err(|error| StartError::new("authority key", error))?;
     let authority = Arc::new(Authority::new(&seed));
-    let rule = settings.own.signed_approvals.rule(settings.own.approval_age_max_ms);
-    let verifiers = Verifiers::open(&settings.own.signed_approvals, vec![rule.clone()]);
-    let trust = Trust::new(settings.policy.development_bundles);
-    let pins = Pins::parse(&settings.policy.pins);
+    let rule = settings.rules.signed_approvals.rule(settings.own.approval_age_max_ms);
+    let verifiers = Verifiers::open(&settings.rules.signed_approvals, vec![rule.clone()]);
+    let trust = Trust::new(settings.rules.development_bundles);
+    let pins = Pins::parse(&settings.rules.pins);
     let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
-    let mut trust_file = TrustFile::open(settings.policy.roots()?.to_owned(), pins, trust.clone());
+    let mut trust_file = TrustFile::open(settings.rules.roots()?.to_owned(), pins, trust.clone());
     let record =
         Record::open(&settings.own.database, &settings.record_size_file, &authority.public_key()).await;
     let record = record.map_err(|error| StartError::new("authority record", error))?;
@@ -127,13 +126,9 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
 fn verifier(settings: &Settings, rule: SigningRule, trust: Trust, record: Record) -> Verifier {
     Verifier {
         signed_approvals: rule,
-        rules: Rules {
-            permitted_recipients: settings.policy.permitted_recipients.clone(),
-            required_approvals: settings.own.required_approvals,
-            separation_of_duties: settings.policy.separation_of_duties,
-        },
-        keys_without_approvals: settings.own.keys_without_approvals,
-        decision_ttl_max_ms: settings.own.decision_ttl_max_ms,
+        rules: settings.rules.facts(),
+        keys_without_approvals: settings.rules.keys_without_approvals,
+        decision_ttl_max_ms: settings.rules.decision_ttl_max_ms,
         policies: Policies::new(trust, Arc::default()),
         record,
     }
@@ -148,6 +143,10 @@ mod tests {
         let mut command = Cli::command();
         command.clone().debug_assert();
         let help = command.render_long_help().to_string();
-        assert!(settings::TABLE.all().all(|setting| help.contains(&settings::TABLE.variable(setting.name))));
+        assert!(
+            crate::settings::TABLE
+                .all()
+                .all(|setting| help.contains(&crate::settings::TABLE.variable(setting.name)))
+        );
     }
 }

@@ -4,7 +4,6 @@ use crate::routes;
 use crate::settings::Settings;
 use gateway_domain::admission::Authorities;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::facts::Rules;
 use gateway_node::{Node, NodeConfig, NodeSettings, Peers, PeersFile};
 use gateway_policy::{Pins, Trust, TrustFile};
 use gateway_seal::at_rest::Kek;
@@ -44,10 +43,10 @@ pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
     let peers = Arc::new(pinned.peers().map_err(|error| StartError::new("peers", error))?);
     let config = node_config(settings, Arc::new(kek), Arc::clone(&peers))?;
     let rule = config.settings.signed_approvals.clone();
-    let pins = Pins::parse(&settings.policy.pins);
+    let pins = Pins::parse(&settings.rules.pins);
     let pins = pins.map_err(|error| StartError::new("setting `policy_pins`", error))?;
     let trust = config.settings.policy_trust.clone();
-    let trust_file = TrustFile::open(settings.policy.roots()?.to_owned(), pins, trust);
+    let trust_file = TrustFile::open(settings.rules.roots()?.to_owned(), pins, trust);
     let node = Node::open(config).await.map_err(|error| StartError::new("node", error))?;
     if peers.pinned(settings.node.participant).as_ref() != Some(node.identity()) {
         let why = format!(
@@ -58,7 +57,7 @@ pub async fn open(settings: &Settings) -> Result<NodeService, StartError> {
         node.close().await;
         return Err(StartError::new("peers", why));
     }
-    let verifiers = Verifiers::open(&settings.trust.signed_approvals, vec![rule]);
+    let verifiers = Verifiers::open(&settings.rules.signed_approvals, vec![rule]);
     node.start_checks().await;
     Ok(NodeService { node: Arc::new(node), verifiers, trust_file })
 }
@@ -78,6 +77,7 @@ pub(crate) fn node_config(
     peers: Arc<Peers>,
 ) -> Result<NodeConfig, StartError> {
     let keys = settings.trust.authority_keys.iter().map(Hex32::as_bytes).copied();
+    let rules = &settings.rules;
     let authorities = Authorities::new(keys, settings.trust.authority_threshold);
     Ok(NodeConfig {
         participant: settings.node.participant,
@@ -87,17 +87,13 @@ pub(crate) fn node_config(
         settings: NodeSettings {
             kek,
             authorities: authorities.map_err(|error| StartError::new("setting `authority_keys`", error))?,
-            rules: Rules {
-                permitted_recipients: settings.policy.permitted_recipients.clone(),
-                required_approvals: settings.trust.required_approvals,
-                separation_of_duties: settings.policy.separation_of_duties,
-            },
+            rules: rules.facts(),
             approver_roles: settings.trust.approver_roles.clone(),
-            policy_trust: Trust::new(settings.policy.development_bundles),
+            policy_trust: Trust::new(rules.development_bundles),
             compiled_bundles: Arc::default(),
-            decision_ttl_max_ms: settings.trust.decision_ttl_max_ms,
-            signed_approvals: settings.trust.signed_approvals.rule(settings.trust.approval_age_max_ms),
-            keys_without_approvals: settings.trust.keys_without_approvals,
+            decision_ttl_max_ms: rules.decision_ttl_max_ms,
+            signed_approvals: rules.signed_approvals.rule(settings.trust.approval_age_max_ms),
+            keys_without_approvals: rules.keys_without_approvals,
             clock: Arc::new(gateway_service::now),
         },
     })

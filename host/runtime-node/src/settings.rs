@@ -4,17 +4,13 @@ use gateway_domain::admission::AUTHORITIES_MAX;
 use gateway_domain::ids::Hex32;
 use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, ParticipantIndex};
 use gateway_seal::kek_source::KekSource;
-use gateway_service::approvers::{SignedApprovals, signed_approvals};
 use gateway_service::settings;
-use gateway_service::settings::policy::OwnPolicy;
 use gateway_service::settings::process::{Callers, Process, Running, TraceSettings};
+use gateway_service::settings::rules::OwnRules;
 use gateway_service::settings::{ProcessSettings, Reader, Resolved, Table, number};
 use gateway_service::transport::Limits;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-/// Most approvals that may be required: a policy's verdict cannot name more subjects.
-const REQUIRED_APPROVALS_MAX: u32 = 128;
 
 settings! {
     /// The node itself.
@@ -46,18 +42,8 @@ settings! {
         authority_keys = "", "HEX,..." => authority_keys: Vec<Hex32> = Reader::public_keys;
         /// How many of them must sign a decision, at most the number of authority_keys
         authority_threshold = "1", "AUTHORITIES" => authority_threshold: usize = number(1..=AUTHORITIES_MAX);
-        /// Least number of different approvers, even if the policy requires fewer
-        required_approvals = "2", "APPROVALS" => required_approvals: u32 = number(0..=REQUIRED_APPROVALS_MAX);
-        /// Whether approvers sign; verified with approvers_file
-        signed_approvals = "required", "off|optional|required" => signed_approvals: SignedApprovals = signed_approvals;
-        /// The node's own registry of the approvers' public keys, read again when it changes; must be empty while signed_approvals is off
-        approvers_file = "", "FILE";
         /// Greatest age of an approval at the admission
         approval_age_max_ms = "172800000", "MILLISECONDS" => approval_age_max_ms: u64 = Reader::milliseconds;
-        /// How far in the future a decision may expire
-        decision_ttl_max_ms = "86400000", "MILLISECONDS" => decision_ttl_max_ms: u64 = Reader::milliseconds;
-        /// Whether keys may be created without approvals; only for development
-        keys_without_approvals = "false", "true|false" => keys_without_approvals: bool = Reader::flag;
         /// Least number of different approvers in a role, by the node's own registry
         approver_roles = "", "ROLE=APPROVERS,..." => approver_roles: BTreeMap<String, u32> = approver_roles;
     }
@@ -71,7 +57,7 @@ pub static TABLE: Table = Table {
         Callers::SECTION,
         Limits::SECTION,
         Trust::SECTION,
-        OwnPolicy::SECTION,
+        OwnRules::SECTION,
         Running::SECTION,
         TraceSettings::SECTION,
     ],
@@ -103,8 +89,8 @@ pub struct Settings {
     pub log_size_file: PathBuf,
     /// What it trusts.
     pub trust: Trust,
-    /// The policy that it runs.
-    pub policy: OwnPolicy,
+    /// The rules that it checks.
+    pub rules: OwnRules,
     /// Its process.
     pub process: Process,
 }
@@ -123,11 +109,9 @@ impl ProcessSettings for Settings {
             reader.fault("log_size_file", "must be in another folder than `database`");
         }
         let process = Process::read(&mut reader, "runtime-node");
-        let (trust, policy) = (Trust::read(&mut reader), OwnPolicy::read(&mut reader));
-        if trust.required_approvals == 0 && trust.signed_approvals.are_required() {
-            reader.fault("required_approvals", "must be at least 1 while `signed_approvals` is `required`");
-        }
-        let settings = Self { node, log_size_file, trust, policy, process };
+        let (trust, rules) = (Trust::read(&mut reader), OwnRules::read(&mut reader));
+        rules.check(&mut reader);
+        let settings = Self { node, log_size_file, trust, rules, process };
         if reader.faults.is_empty() { Ok(settings) } else { Err(reader.faults) }
     }
 }

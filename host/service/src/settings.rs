@@ -4,9 +4,9 @@
 //! the function that reads them. A process's [`Table`] lists the sections. `--help`, the environment, the file and the [`Reader`] use
 //! these rows. A fault is one line. Faults are reported together, first those of names, then those of values.
 
-pub mod policy;
 pub mod process;
 mod reader;
+pub mod rules;
 mod sources;
 mod table;
 
