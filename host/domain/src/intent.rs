@@ -26,36 +26,18 @@ pub enum Family {
     Custody,
 }
 
-/// The types of custody operations.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CustodyOperationType))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the variants are the contract's words")]
-pub enum OperationType {
-    KeyCreate,
-    Sign,
-    Refresh,
-    Reshare,
-    Rotate,
-    Recover,
-}
-
-impl OperationType {
-    /// All types.
-    pub const ALL: [Self; 6] =
-        [Self::KeyCreate, Self::Sign, Self::Refresh, Self::Reshare, Self::Rotate, Self::Recover];
-
-    /// The contract's word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::KeyCreate => "key_create",
-            Self::Sign => "sign",
-            Self::Refresh => "refresh",
-            Self::Reshare => "reshare",
-            Self::Rotate => "rotate",
-            Self::Recover => "recover",
-        }
+crate::wire_words! {
+    /// The types of custody operations.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CustodyOperationType))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[expect(missing_docs, reason = "the variants are the contract's words")]
+    pub enum OperationType {
+        KeyCreate = "key_create",
+        Sign = "sign",
+        Refresh = "refresh",
+        Reshare = "reshare",
+        Rotate = "rotate",
+        Recover = "recover",
     }
 }
 

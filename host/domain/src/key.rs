@@ -19,50 +19,24 @@ pub const FIRST_EPOCH: &str = "1";
 /// The most past epochs of one key. Their names are stored with the key, so that none is used twice.
 pub const EPOCHS_MAX: usize = 1024;
 
-/// The states of a key.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CustodyKeyState))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the variants are the contract's words")]
-pub enum KeyState {
-    Creating,
-    Active,
-    Refreshing,
-    Resharing,
-    Recovering,
-    Rotating,
-    Rotated,
-    Failed,
+crate::wire_words! {
+    /// The states of a key.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CustodyKeyState))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[expect(missing_docs, reason = "the variants are the contract's words")]
+    pub enum KeyState {
+        Creating = "creating",
+        Active = "active",
+        Refreshing = "refreshing",
+        Resharing = "resharing",
+        Recovering = "recovering",
+        Rotating = "rotating",
+        Rotated = "rotated",
+        Failed = "failed",
+    }
 }
 
 impl KeyState {
-    /// All states.
-    pub const ALL: [Self; 8] = [
-        Self::Creating,
-        Self::Active,
-        Self::Refreshing,
-        Self::Resharing,
-        Self::Recovering,
-        Self::Rotating,
-        Self::Rotated,
-        Self::Failed,
-    ];
-
-    /// The contract's word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Creating => "creating",
-            Self::Active => "active",
-            Self::Refreshing => "refreshing",
-            Self::Resharing => "resharing",
-            Self::Recovering => "recovering",
-            Self::Rotating => "rotating",
-            Self::Rotated => "rotated",
-            Self::Failed => "failed",
-        }
-    }
-
     /// Whether the key signs. It continues to sign while an operation changes it.
     #[must_use]
     pub const fn can_sign(self) -> bool {

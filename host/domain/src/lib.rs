@@ -34,6 +34,7 @@ pub mod step;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time;
+mod words;
 
 use std::error::Error;
 

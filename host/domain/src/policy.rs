@@ -18,30 +18,18 @@ pub use facts::Facts;
 pub use input::Input;
 pub use spending::SpendingTotals;
 
-/// The point at which the policy is evaluated: `moment` in `wit/policy.wit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Moment {
-    /// At a submission, before the operation is created.
-    Submit,
-    /// At an approval, which is the last of the list, or when approvals are waived.
-    Approval,
-    /// When the quorum is reached, before the authority signs.
-    Admission,
-    /// At a preview, which creates nothing.
-    Preview,
-}
-
-impl Moment {
-    /// The word in decision records.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Submit => "submit",
-            Self::Approval => "approval",
-            Self::Admission => "admission",
-            Self::Preview => "preview",
-        }
+crate::wire_words! {
+    /// The point at which the policy is evaluated: `moment` in `wit/policy.wit`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Moment {
+        /// At a submission, before the operation is created.
+        Submit = "submit",
+        /// At an approval, which is the last of the list, or when approvals are waived.
+        Approval = "approval",
+        /// When the quorum is reached, before the authority signs.
+        Admission = "admission",
+        /// At a preview, which creates nothing.
+        Preview = "preview",
     }
 }
 
@@ -67,25 +55,15 @@ pub struct Request<'a> {
 /// The kind of failure of a policy that read a fact which its manifest does not declare: the last of the facts read.
 pub const UNDECLARED_FACT: &str = "undeclared_fact";
 
-/// The decision.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = PolicyDecision))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Decision {
-    /// The operation may proceed.
-    Allow,
-    /// The operation may not proceed.
-    Deny,
-}
-
-impl Decision {
-    /// The contract's word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "ALLOW",
-            Self::Deny => "DENY",
-        }
+crate::wire_words! {
+    /// The decision.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = PolicyDecision))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Decision {
+        /// The operation may proceed.
+        Allow = "ALLOW",
+        /// The operation may not proceed.
+        Deny = "DENY",
     }
 }
 

@@ -4,41 +4,26 @@ use crate::ids::OperationId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The steps of an operation that have effects.
-// In the order in which they happen, except `Discard`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum EffectStep {
-    /// Evaluate the policy over the approvals, then obtain the authority's signed decision.
-    Decision,
-    /// Send the decision to the nodes.
-    Admission,
-    /// Have the nodes issue the policy receipt.
-    PolicyReceipt,
-    /// Sign, or stage new shares.
-    Execute,
-    /// Activate the staged shares.
-    CommitEpoch,
-    /// Open the publication gate, and erase retired shares.
-    Publish,
-    /// Discard the operation and the shares staged for it.
-    Discard,
-}
-
-impl EffectStep {
-    /// The word in effect ids.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Decision => "decision",
-            Self::Admission => "admission",
-            Self::PolicyReceipt => "policy-receipt",
-            Self::Execute => "execute",
-            Self::CommitEpoch => "commit-epoch",
-            Self::Publish => "publish",
-            Self::Discard => "discard",
-        }
+crate::wire_words! {
+    /// The steps of an operation that have effects.
+    // In the order in which they happen, except `Discard`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum EffectStep {
+        /// Evaluate the policy over the approvals, then obtain the authority's signed decision.
+        Decision = "decision",
+        /// Send the decision to the nodes.
+        Admission = "admission",
+        /// Have the nodes issue the policy receipt.
+        PolicyReceipt = "policy-receipt",
+        /// Sign, or stage new shares.
+        Execute = "execute",
+        /// Activate the staged shares.
+        CommitEpoch = "commit-epoch",
+        /// Open the publication gate, and erase retired shares.
+        Publish = "publish",
+        /// Discard the operation and the shares staged for it.
+        Discard = "discard",
     }
 }
 

@@ -20,26 +20,15 @@ pub struct Unavailable {
     pub detail: String,
 }
 
-/// A dependency of the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Dependency {
-    Store,
-    Policy,
-    Authority,
-    Runtime,
-}
-
-impl Dependency {
-    /// For messages and metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Store => "store",
-            Self::Policy => "policy",
-            Self::Authority => "authority",
-            Self::Runtime => "runtime",
-        }
+gateway_domain::words! {
+    /// A dependency of the gateway.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the names say it")]
+    pub enum Dependency {
+        Store = "store",
+        Policy = "policy",
+        Authority = "authority",
+        Runtime = "runtime",
     }
 }
 

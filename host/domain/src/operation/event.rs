@@ -309,26 +309,16 @@ pub struct ExternalExport {
     pub exported_at_ms: i64,
 }
 
-/// The state of an export.
-// It only goes forward.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ExternalExportState))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the variants are the contract's words")]
-pub enum ExportState {
-    Submitted,
-    Accepted,
-    Settled,
-}
-
-impl ExportState {
-    /// The contract's word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Submitted => "Submitted",
-            Self::Accepted => "Accepted",
-            Self::Settled => "Settled",
-        }
+crate::wire_words! {
+    /// The state of an export.
+    // It only goes forward.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ExternalExportState))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[expect(missing_docs, reason = "the variants are the contract's words")]
+    pub enum ExportState {
+        Submitted = "Submitted",
+        Accepted = "Accepted",
+        Settled = "Settled",
     }
 }
 

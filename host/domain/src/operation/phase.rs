@@ -60,35 +60,24 @@ pub enum Phase {
     Failed,
 }
 
-/// The states of an operation.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = OperationState))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the variants are the contract's words")]
-pub enum State {
-    Submitted,
-    PendingApproval,
-    Admitted,
-    ReceiptMaterialized,
-    Executing,
-    Executed,
-    Published,
-    Failed,
+crate::wire_words! {
+    /// The states of an operation.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = OperationState))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[expect(missing_docs, reason = "the variants are the contract's words")]
+    pub enum State {
+        Submitted = "submitted",
+        PendingApproval = "pending_approval",
+        Admitted = "admitted",
+        ReceiptMaterialized = "receipt_materialized",
+        Executing = "executing",
+        Executed = "executed",
+        Published = "published",
+        Failed = "failed",
+    }
 }
 
 impl State {
-    /// All states.
-    pub const ALL: [Self; 8] = [
-        Self::Submitted,
-        Self::PendingApproval,
-        Self::Admitted,
-        Self::ReceiptMaterialized,
-        Self::Executing,
-        Self::Executed,
-        Self::Published,
-        Self::Failed,
-    ];
-
     /// The state after a stored change of this `type`; `None` for a change that keeps the state. For readers of redacted exports, which
     /// cannot fold the events.
     #[must_use]
@@ -103,21 +92,6 @@ impl State {
             "published" => Some(Self::Published),
             "discard_acked" | "failed" => Some(Self::Failed),
             _ => None,
-        }
-    }
-
-    /// The contract's word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Submitted => "submitted",
-            Self::PendingApproval => "pending_approval",
-            Self::Admitted => "admitted",
-            Self::ReceiptMaterialized => "receipt_materialized",
-            Self::Executing => "executing",
-            Self::Executed => "executed",
-            Self::Published => "published",
-            Self::Failed => "failed",
         }
     }
 
@@ -137,30 +111,17 @@ impl State {
     }
 }
 
-/// The endpoints that advance an operation, by the last segment of their paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ActionName))]
-#[expect(missing_docs, reason = "the variants are the last segments of the paths")]
-pub enum NextAction {
-    Approve,
-    Execute,
-    Publish,
-    NodeRecovery,
-    ExternalExport,
-}
-
-impl NextAction {
-    /// The last segment of the endpoint's path.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::Execute => "execute",
-            Self::Publish => "publish",
-            Self::NodeRecovery => "node-recovery",
-            Self::ExternalExport => "external-export",
-        }
+crate::wire_words! {
+    /// The endpoints that advance an operation, by the last segment of their paths.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ActionName))]
+    #[expect(missing_docs, reason = "the variants are the last segments of the paths")]
+    pub enum NextAction {
+        Approve = "approve",
+        Execute = "execute",
+        Publish = "publish",
+        NodeRecovery = "node-recovery",
+        ExternalExport = "external-export",
     }
 }
 

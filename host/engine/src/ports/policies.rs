@@ -17,24 +17,14 @@ pub struct StoredBundle {
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// The reason why a bundle became active.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActivationKind {
-    /// It was offered with a higher sequence than any before it.
-    Activate,
-    /// A signed record named it, whatever its own sequence.
-    Rollback,
-}
-
-impl ActivationKind {
-    /// The word in the store, in views and in metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Activate => "activate",
-            Self::Rollback => "rollback",
-        }
+gateway_domain::wire_words! {
+    /// The reason why a bundle became active.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub enum ActivationKind {
+        /// It was offered with a higher sequence than any before it.
+        Activate = "activate",
+        /// A signed record named it, whatever its own sequence.
+        Rollback = "rollback",
     }
 }
 

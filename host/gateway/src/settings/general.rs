@@ -42,30 +42,20 @@ pub enum Profile {
 const PROFILES: [(&str, Profile); 2] =
     [("development", Profile::Development), ("production", Profile::Production)];
 
-/// An exception from the safeguards of production.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Exception {
-    /// The policy authority's key is in the gateway's process.
-    EmbeddedAuthority,
-    /// The runtime nodes, and with them whole keys, are in the gateway's process.
-    EmbeddedNodes,
-    /// Approvals need not be signed by their approvers: the nodes rely on the gateway.
-    UnsignedApprovals,
+gateway_domain::words! {
+    /// An exception from the safeguards of production.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Exception {
+        /// The policy authority's key is in the gateway's process.
+        EmbeddedAuthority = "embedded_authority",
+        /// The runtime nodes, and with them whole keys, are in the gateway's process.
+        EmbeddedNodes = "embedded_nodes",
+        /// Approvals need not be signed by their approvers: the nodes rely on the gateway.
+        UnsignedApprovals = "unsigned_approvals",
+    }
 }
 
 impl Exception {
-    pub(super) const ALL: [Self; 3] = [Self::EmbeddedAuthority, Self::EmbeddedNodes, Self::UnsignedApprovals];
-
-    /// The name in the setting, in readiness and in the log.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::EmbeddedAuthority => "embedded_authority",
-            Self::EmbeddedNodes => "embedded_nodes",
-            Self::UnsignedApprovals => "unsigned_approvals",
-        }
-    }
-
     /// Logs the exception.
     pub fn warn(&self) {
         tracing::warn!(exception = self.as_str(), "a production safeguard is disabled");

@@ -19,25 +19,15 @@ pub(super) enum Refused {
     Unavailable(#[from] Unavailable),
 }
 
-/// The kinds of offers. `Active` is the bundle that is or should be active by the high-water mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Offered {
-    TrustRoots,
-    Active,
-    Activation,
-    Bundle,
-    Candidate,
-}
-
-impl Offered {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::TrustRoots => "trust_roots",
-            Self::Active => "active",
-            Self::Activation => "activation",
-            Self::Bundle => "bundle",
-            Self::Candidate => "candidate",
-        }
+gateway_domain::words! {
+    /// The kinds of offers. `Active` is the bundle that is or should be active by the high-water mark.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(super) enum Offered {
+        TrustRoots = "trust_roots",
+        Active = "active",
+        Activation = "activation",
+        Bundle = "bundle",
+        Candidate = "candidate",
     }
 }
 
@@ -48,9 +38,7 @@ pub(super) struct Refusals(Mutex<Kept>);
 impl Default for Refusals {
     /// None yet. Counts from zero, so that the first refusal is an increase of the metric.
     fn default() -> Self {
-        let all =
-            [Offered::TrustRoots, Offered::Active, Offered::Activation, Offered::Bundle, Offered::Candidate];
-        all.into_iter().for_each(|offered| counters::start_refusals(offered.as_str()));
+        Offered::ALL.into_iter().for_each(|offered| counters::start_refusals(offered.as_str()));
         Self(Mutex::default())
     }
 }
