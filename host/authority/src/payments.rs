@@ -9,8 +9,8 @@ use gateway_domain::ids::{Hex32, OperationId, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::SpendingTotals;
-use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
-use gateway_domain::time::EpochMs;
+use gateway_domain::policy::spending::{HOUR_MS, sum_of_halves};
+use gateway_domain::time::{DAY_MS, EpochMs};
 use sqlx::SqliteConnection;
 
 /// Rows that are removed with one decision: more than are added, so that they do not pile up, and few enough for the next caller.
@@ -107,8 +107,8 @@ impl<'a> Decided<'a> {
         let (hour_high, hour_low, day_high, day_low, count): (i64, i64, i64, i64, i64) =
             query.fetch_one(conn).await?;
         Ok(Sums {
-            hour_minor: sum(hour_high, hour_low),
-            day_minor: sum(day_high, day_low),
+            hour_minor: sum_of_halves(hour_high, hour_low),
+            day_minor: sum_of_halves(day_high, day_low),
             day_count: count.unsigned_abs(),
         })
     }
@@ -196,10 +196,4 @@ pub(crate) async fn check_rows(conn: &mut SqliteConnection) -> Result<(), Record
 
 fn since(now: EpochMs, window_ms: u64) -> i64 {
     integer(now.0.saturating_sub(window_ms))
-}
-
-/// The sum of the two halves. A sum above the maximum becomes the maximum, which is above any limit.
-fn sum(high: i64, low: i64) -> u64 {
-    let sum = (i128::from(high) << 32).saturating_add(i128::from(low));
-    u64::try_from(sum).unwrap_or(u64::MAX)
 }

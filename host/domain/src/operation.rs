@@ -47,7 +47,7 @@ pub use event::{
     Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, Requester,
     SIGNATURE_SCOPE, SettledEffect, Submission,
 };
-pub use next::{AdmissionRequest, Step, next};
+pub use next::{Step, next};
 pub use order::{contradicts_content, may_follow};
 pub use phase::{NextAction, OwnStep, Phase, State};
 pub use plan::{Plan, plan, target};
@@ -57,7 +57,27 @@ pub use reject::{REJECTIONS_REQUIRED, contradicts_ends};
 pub use settle::ATTEMPTS_MAX;
 pub use state::{Operation, evolve, replay};
 
+use crate::admission::Derivation;
+use crate::key::CustodyKey;
+use crate::policy;
 use crate::time::EpochMs;
+
+/// The content of an admission decision, for the authority to sign: what [`EffectStep::Decision`] needs.
+#[derive(Clone, Copy, Debug)]
+pub struct AdmissionRequest<'a> {
+    /// The operation, which has its quorum.
+    pub operation: &'a Operation,
+    /// The policy's outcome over its approvals, an `ALLOW`.
+    pub policy: &'a policy::Outcome,
+    /// The key; `None` for key creation.
+    pub key: Option<&'a CustodyKey>,
+    /// The derived key that signs, if it is not the key itself.
+    pub derivation: Option<&'a Derivation>,
+    /// The first valid instant.
+    pub not_before_ms: EpochMs,
+    /// The first instant that is no longer valid.
+    pub not_after_ms: EpochMs,
+}
 
 /// The first events of an operation.
 #[must_use]

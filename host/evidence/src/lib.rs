@@ -11,7 +11,7 @@
 pub mod document;
 pub mod node_logs;
 mod package;
-pub mod report;
+mod report;
 pub mod roots;
 pub mod signature;
 pub mod summary;

@@ -1,4 +1,4 @@
-//! The composition root: the only file that names concrete adapters.
+//! The composition root: with `services`, which opens nodes and authorities, the only file that names concrete adapters.
 
 use crate::approvers;
 use crate::authentication;
@@ -10,7 +10,7 @@ use gateway_auth::Authenticator;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{ReadClock, ReadOperations as _};
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
-use gateway_policy::{CompiledBundles, Pins};
+use gateway_policy::CompiledBundles;
 use gateway_policy_host::Lifecycle;
 use gateway_policy_host::lifecycle::{self, Prepared, Sources};
 use gateway_service::approvers::Verifiers;
@@ -92,14 +92,14 @@ fn store_exists(settings: &Settings) -> Result<bool, StartError> {
 }
 
 fn policy_sources(settings: &Settings) -> Sources {
-    Ok(Sources {
+    Sources {
         bundle: settings.policy.bundle.clone(),
         trust_roots: settings.policy.trust_roots.clone(),
         activation: settings.policy.activation.clone(),
         candidate: settings.policy.candidate.clone(),
         pins: settings.policy.pins.clone(),
         allows_development: settings.general.profile == Profile::Development,
-    })
+    }
 }
 
 fn policy_error(settings: &Settings, why: lifecycle::StartError) -> StartError {

@@ -12,7 +12,7 @@ use crate::{approvers, authentication, webhooks, witnesses};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::error_chain;
 use gateway_domain::node_log::SignedLogHead;
-use gateway_domain::time::EpochMs;
+use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_fleet::{NodeAddress, participants_with_database};
 use gateway_seal::kek_source::{Creates, KekSource};
 use gateway_seal::key_file::{self, KeyFileError};
@@ -20,7 +20,7 @@ use gateway_service::StartError;
 use gateway_service::client::{CallError, ServiceClient, Url};
 use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED, Lines};
 use gateway_service::process::{self, Fault};
-use gateway_service::settings::Resolved;
+use gateway_service::settings::{ProcessSettings, Resolved};
 use gateway_service::transport::{ClientAuth, Tls};
 use gateway_store::Store;
 use running::Running;
@@ -35,8 +35,6 @@ use x509_parser::pem::Pem;
 
 /// Certificates and bundles that end sooner are warned of.
 const NOTICE_DAYS: u64 = 30;
-
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Clocks that differ by more are warned of: between replicas a minute is allowed, and a message takes some time.
 const CLOCKS_DIFFER_MS: u64 = 10_000;

@@ -1,6 +1,6 @@
 //! The operation gateway: settings, composition, and the binary.
 //!
-//! Start at [`main`], then [`serve`], then [`compose`], the only file that names concrete adapters. The command line and the
+//! Start at [`main`], then [`serve`], then [`compose`], which with `services` is all that names concrete adapters. The command line and the
 //! commands that need none of these are in the crate `gateway-cli`.
 
 pub mod approvers;
@@ -31,11 +31,8 @@ use gateway_cli::ledger::LedgerCommand;
 use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
 use gateway_cli::{Cli, Command, KeysCommand, NAME, NodesCommand};
 use gateway_engine::ports::ReadClock;
-use gateway_service::StartError;
-use gateway_service::output::{EXIT_FAILED, EXIT_UNCHECKED, report_errors};
+use gateway_service::output::EXIT_FAILED;
 use gateway_service::process;
-use gateway_service::settings::Resolved;
-use gateway_service::telemetry;
 use settings::{Flags, Settings};
 use std::process::ExitCode;
 

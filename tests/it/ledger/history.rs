@@ -8,8 +8,7 @@ use crate::harness::world::World;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{self, Family};
 use gateway_domain::operation::{Change, Event, replay};
-use gateway_domain::policy::spending::DAY_MS;
-use gateway_domain::time::EpochMs;
+use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_engine::ports::{
     Activated, Activation, ActivationKind, Commit, CommitOperations, Committed, ReadOperations,
     StorePolicies, StoredBundle,

@@ -4,11 +4,7 @@ use super::command::Action;
 use super::effect::Effect;
 use super::phase::Phase;
 use super::state::Operation;
-use crate::admission::Derivation;
-use crate::key::CustodyKey;
-use crate::policy;
 use crate::step::{EffectId, EffectStep};
-use crate::time::EpochMs;
 use std::collections::BTreeSet;
 
 /// The next step of an operation.
@@ -50,21 +46,4 @@ pub fn next(operation: &Operation) -> Step {
             perform_on(undiscarded.clone(), EffectStep::Discard, *round)
         }
     }
-}
-
-/// The content of an admission decision, for the authority to sign: what [`EffectStep::Decision`] needs.
-#[derive(Clone, Copy, Debug)]
-pub struct AdmissionRequest<'a> {
-    /// The operation, which has its quorum.
-    pub operation: &'a Operation,
-    /// The policy's outcome over its approvals, an `ALLOW`.
-    pub policy: &'a policy::Outcome,
-    /// The key; `None` for key creation.
-    pub key: Option<&'a CustodyKey>,
-    /// The derived key that signs, if it is not the key itself.
-    pub derivation: Option<&'a Derivation>,
-    /// The first valid instant.
-    pub not_before_ms: EpochMs,
-    /// The first instant that is no longer valid.
-    pub not_after_ms: EpochMs,
 }

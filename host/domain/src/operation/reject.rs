@@ -209,7 +209,19 @@ fn check_not_admitted(operation: &Operation) -> Result<(), Refusal> {
     }
     match operation.phase {
         Phase::Failed | Phase::DiscardingRest { .. } => Err(Refusal::Failed(operation.reason_of_failure())),
-        _ => Err(Refusal::Admitted),
+        Phase::Submitted
+        | Phase::PendingApproval
+        | Phase::Deciding
+        | Phase::Admitting
+        | Phase::Admitted
+        | Phase::IssuingReceipt
+        | Phase::ReceiptMaterialized
+        | Phase::Executing { .. }
+        | Phase::CommittingEpoch { .. }
+        | Phase::Executed
+        | Phase::Publishing
+        | Phase::Published
+        | Phase::Discarding => Err(Refusal::Admitted),
     }
 }
 

@@ -114,9 +114,10 @@ fn discarded_changes(
 ) -> Vec<Change> {
     let Some(plan) = operation.plan() else { return Vec::new() };
     let mut receipts = receipts.to_vec();
-    let is_complete = match &operation.phase {
-        Phase::DiscardingRest { .. } => owed.is_subset(&participants(&receipts)),
-        _ => plan.is_discarded(&participants(&receipts)),
+    let is_complete = if let Phase::DiscardingRest { .. } = operation.phase {
+        owed.is_subset(&participants(&receipts))
+    } else {
+        plan.is_discarded(&participants(&receipts))
     };
     if is_complete {
         return vec![failed(operation, receipts)];

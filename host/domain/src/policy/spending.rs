@@ -5,11 +5,16 @@ use serde::{Deserialize, Serialize};
 /// The prefix of the facts that have to be read from the store, which is done only for policies that may read them.
 pub const VELOCITY: &str = "velocity.";
 
-/// The shorter window, milliseconds. Both windows roll: they end at the time of the evaluation.
+/// The shorter window, milliseconds; the longer one is a day. Both roll: they end at the time of the evaluation.
 pub const HOUR_MS: u64 = 3_600_000;
 
-/// The longer window, milliseconds.
-pub use crate::time::DAY_MS;
+/// A sum of amounts, from the sums of their upper and lower 32 bits: databases fail if a sum exceeds 64 bits. One above the maximum becomes
+/// the maximum, which is above any limit.
+#[must_use]
+pub fn sum_of_halves(high: i64, low: i64) -> u64 {
+    let sum = (i128::from(high) << 32).saturating_add(i128::from(low));
+    u64::try_from(sum).unwrap_or(u64::MAX)
+}
 
 /// Payments of one tenant in one currency that were admitted within a window and have not failed. Amounts are in minor
 /// units; a negative amount counts as zero, so that it cannot make room for others.

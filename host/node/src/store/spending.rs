@@ -6,8 +6,8 @@ use crate::store::row_hash;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::intent::Payment;
 use gateway_domain::policy::SpendingTotals;
-use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
-use gateway_domain::time::EpochMs;
+use gateway_domain::policy::spending::{HOUR_MS, sum_of_halves};
+use gateway_domain::time::{DAY_MS, EpochMs};
 use sqlx::SqliteConnection;
 
 /// Amounts are summed in 32-bit halves, because SQLite fails if a sum exceeds 64 bits. Payments after `now` count too: the clock
@@ -39,11 +39,11 @@ pub(crate) async fn totals(
     let (day_high, day_low, hour_high, hour_low, count, to_day_high, to_day_low, to_hour_high, to_hour_low) =
         query.fetch_one(conn).await?;
     Ok(SpendingTotals {
-        account_hour_minor: sum(hour_high, hour_low),
-        account_day_minor: sum(day_high, day_low),
+        account_hour_minor: sum_of_halves(hour_high, hour_low),
+        account_day_minor: sum_of_halves(day_high, day_low),
         account_day_count: count.unsigned_abs(),
-        recipient_hour_minor: sum(to_hour_high, to_hour_low),
-        recipient_day_minor: sum(to_day_high, to_day_low),
+        recipient_hour_minor: sum_of_halves(to_hour_high, to_hour_low),
+        recipient_day_minor: sum_of_halves(to_day_high, to_day_low),
     })
 }
 
@@ -92,10 +92,4 @@ pub(crate) async fn remove(conn: &mut SqliteConnection, id: OperationId) -> Resu
 
 fn since(now: EpochMs, window_ms: u64) -> i64 {
     integer(now.0.saturating_sub(window_ms))
-}
-
-/// The sum of the two halves. A sum above the maximum becomes the maximum, which is above any limit.
-fn sum(high: i64, low: i64) -> u64 {
-    let sum = (i128::from(high) << 32).saturating_add(i128::from(low));
-    u64::try_from(sum).unwrap_or(u64::MAX)
 }

@@ -6,9 +6,10 @@ use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::{Approval, Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::intent::{Intent, Payment, Taproot};
 use gateway_domain::operation::EffectStep;
-use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
+use gateway_domain::policy::spending::HOUR_MS;
 use gateway_domain::policy::{Decision, FactRead, Outcome, Recorded};
 use gateway_domain::testing::approvers::{approval, entry, key, key_entry, registry, signed};
+use gateway_domain::time::DAY_MS;
 use gateway_node::testing::{
     Case, SUITES, asset_action, bundle, bundle_key, named_bundle, offer, payment, refresh, reshare,
     signed_bundle, submitter, trusted_bundle,

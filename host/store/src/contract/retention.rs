@@ -6,8 +6,8 @@ use super::samples::{
 };
 use crate::{Expiring, Finding, ROWS_PER_TRANSACTION_MAX, Size, Store};
 use gateway_domain::policy::Moment;
-use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
-use gateway_domain::time::EpochMs;
+use gateway_domain::policy::spending::HOUR_MS;
+use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_engine::ports::{CommitOperations, DecisionRecord, Record};
 
 /// The time of the first payment.

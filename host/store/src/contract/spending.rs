@@ -9,8 +9,8 @@ use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::operation::Change;
 use gateway_domain::policy::SpendingTotals;
-use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
-use gateway_domain::time::EpochMs;
+use gateway_domain::policy::spending::HOUR_MS;
+use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_engine::ports::{Commit, ReadOperations, Record, SpendingRead};
 
 /// The time at which most payments of these tests are decided.

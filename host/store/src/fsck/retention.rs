@@ -4,8 +4,7 @@ use super::check::Check;
 use super::snapshot::Stop;
 use crate::sql::row::instant;
 use crate::store::retention::{Expiring, NEWEST};
-use gateway_domain::policy::spending::DAY_MS;
-use gateway_domain::time::EpochMs;
+use gateway_domain::time::{DAY_MS, EpochMs};
 
 const DROPPED: &str = "SELECT * FROM rows_dropped ORDER BY name";
 

@@ -5,8 +5,8 @@ use crate::sql::row::{Cell, Row, instant};
 use gateway_domain::ids::Tenant;
 use gateway_domain::intent::Payment;
 use gateway_domain::policy::SpendingTotals;
-use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
-use gateway_domain::time::EpochMs;
+use gateway_domain::policy::spending::{HOUR_MS, sum_of_halves};
+use gateway_domain::time::{DAY_MS, EpochMs};
 
 /// One statement, so that both sums see one state. Amounts are summed in 32-bit halves, because SQLite fails if a sum
 /// exceeds 64 bits; PostgreSQL sums to a decimal number, which is cast back.
@@ -45,7 +45,7 @@ pub(crate) async fn spending_totals<C: Connection>(
 }
 
 fn totals(row: &Row) -> Option<SpendingTotals> {
-    let total = |high, low| Some(sum(row.integer(high)?, row.integer(low)?));
+    let total = |high, low| Some(sum_of_halves(row.integer(high)?, row.integer(low)?));
     Some(SpendingTotals {
         account_hour_minor: total("hour_high", "hour_low")?,
         account_day_minor: total("day_high", "day_low")?,
@@ -53,10 +53,4 @@ fn totals(row: &Row) -> Option<SpendingTotals> {
         recipient_hour_minor: total("to_hour_high", "to_hour_low")?,
         recipient_day_minor: total("to_day_high", "to_day_low")?,
     })
-}
-
-/// The sum of the two halves. A sum above the maximum becomes the maximum, which is above any limit.
-fn sum(high: i64, low: i64) -> u64 {
-    let sum = (i128::from(high) << 32) + i128::from(low);
-    u64::try_from(sum).unwrap_or(u64::MAX)
 }

@@ -8,8 +8,8 @@ use crate::record::decode;
 use crate::sql::connection::Connection;
 use crate::sql::row::{Row, instant};
 use crate::store::Store;
-use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
-use gateway_domain::time::EpochMs;
+use gateway_domain::policy::spending::HOUR_MS;
+use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_engine::Unavailable;
 
 /// Rows that one transaction deletes at most: other commits wait for it.
