@@ -84,7 +84,7 @@ struct Embedded {
 pub(crate) const HISTOGRAMS: Descriptions =
     &[(DURATION, "Time until enough authorities signed a decision, or too few did, by result")];
 
-const DURATION: &str = "operation_policy_authority_decision_duration_seconds";
+const DURATION: &str = "operation_gateway_authority_decision_duration_seconds";
 
 /// Why a member does not decide.
 enum Failure {
