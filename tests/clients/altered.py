@@ -4,15 +4,12 @@ Usage: altered.py ROOTS EVIDENCE...
 """
 
 import copy
-import importlib.util
 import json
 import pathlib
 import sys
 
-path = pathlib.Path(__file__).parents[2] / "scripts/verify_evidence.py"
-spec = importlib.util.spec_from_file_location("verify_evidence", path)
-verifier = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(verifier)
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "scripts"))
+import verify_evidence as verifier
 
 
 def leaves(value, path=()):

@@ -8,17 +8,14 @@ PROGRAM  a command that answers each request of its standard input, one a line, 
          the Rust tests said
 """
 
-import importlib.util
 import json
 import pathlib
 import subprocess
 import sys
 import time
 
-path = pathlib.Path(__file__).parents[2] / "scripts/verify_evidence.py"
-spec = importlib.util.spec_from_file_location("verify_evidence", path)
-verifier = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(verifier)
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "scripts"))
+import verify_evidence as verifier
 
 
 def verdict(roots, document, logs):
