@@ -24,6 +24,8 @@ use std::process::Command;
 const BY_HAND: &[(&str, usize)] = &[
     // The whole test run, of which this is a part; tests by their names.
     ("README.md", 2),
+    // Installs and reloads nginx, as root.
+    ("authentication.md", 1),
     ("evidence.md", 1),
     // A simulation in a release build.
     ("faults.md", 1),
@@ -31,8 +33,6 @@ const BY_HAND: &[(&str, usize)] = &[
     ("performance.md", 6),
     // Builds in a crate of the reader, with the tools that it uses.
     ("policy-authors.md", 1),
-    // Installs and reloads nginx, as root.
-    ("proxies.md", 1),
 ];
 
 /// The programs, as the pages and as the tests call them.

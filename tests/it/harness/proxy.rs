@@ -1,4 +1,4 @@
-//! A real reverse proxy: nginx, with the configuration that `host/docs/proxies.md` recommends.
+//! A real reverse proxy: nginx, with the configuration that `host/docs/authentication.md` recommends.
 
 use super::certificates::Authority;
 use super::child::Program;

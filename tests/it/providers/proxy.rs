@@ -1,4 +1,4 @@
-//! nginx with client certificates, configured as in `host/docs/proxies.md`, and a gateway that trusts only this proxy.
+//! nginx with client certificates, configured as in `host/docs/authentication.md`, and a gateway that trusts only this proxy.
 
 use super::{publish_payment, unknown_operation};
 use crate::harness::certificates::Authority;
