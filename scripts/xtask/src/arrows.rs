@@ -78,7 +78,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-domain",
             "gateway-engine",
             "gateway-evidence",
-            "gateway-node",
             "gateway-policy",
             "gateway-policy-host",
             "gateway-fleet",

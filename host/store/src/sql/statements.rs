@@ -3,8 +3,7 @@
 /// The texts of one database. Parameters are numbered where a whole statement is given.
 #[derive(Debug)]
 pub(crate) struct Statements {
-    /// All events of the operations that may have changed a key (`$1`, hexadecimal) or a key that it replaced, and of the signing
-    /// operations that fixed the family that these keys sign for.
+    /// All events of the operations that may have changed a key (`$1`, hexadecimal) or a key that it replaced.
     pub(crate) changes: &'static str,
     /// Hashes of nodes of the log. `$1` is a JSON array of inner nodes, `$2` one of leaves. An inner node is one number,
     /// `level << 57 | position`: parsing pairs would take longer than finding the rows. No log has 2^57 events.
