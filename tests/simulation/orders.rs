@@ -5,14 +5,15 @@ use crate::parts::{APPROVERS, N_NODES};
 use gateway_domain::approval::{Approval, Word};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical::digest_bytes;
-use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
-    AssetAction, Bip32, Family, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh,
-    Reshare, Rotate, SIGNATURE_PROFILES, SigningTerms, operation_id,
+    Bip32, Family, Intent, Lifecycle, Payment, PublicationMode, Refresh, SIGNATURE_PROFILES, SigningTerms,
+    operation_id,
 };
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::Operation;
-use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
+use gateway_domain::roster::{ParticipantIndex, Roster};
+use gateway_domain::samples;
 use gateway_domain::testing::approvers::{key, signature, signed};
 use gateway_domain::time::EpochMs;
 use gateway_engine::{Approve, Reject, Submit, Target, Visibility};
@@ -51,13 +52,7 @@ impl Order {
 pub(crate) fn approve(operation: &Operation, who: &'static str, at: EpochMs, is_signed: bool) -> Approve {
     let claimed_at_ms = i64::try_from(at.0).unwrap();
     let roles = vec!["approver".to_owned()];
-    let approval = Approval {
-        subject_id: who.to_owned(),
-        roles: roles.clone(),
-        claimed_at_ms,
-        approved_at_ms: at,
-        signature: None,
-    };
+    let approval = Approval { approved_at_ms: at, ..samples::approval(who, claimed_at_ms) };
     let byte = (1..).zip(APPROVERS).find(|(_, name)| *name == who).unwrap().0;
     let signature =
         is_signed.then(|| signed(approval, &operation.approval_subject(), &key(byte)).signature).flatten();
@@ -93,19 +88,8 @@ fn roster(of: &[ParticipantIndex]) -> Roster {
     Roster::parse(&of.iter().map(|index| index.0).collect::<Vec<_>>()).unwrap()
 }
 
-fn recover(
-    change: Lifecycle,
-    recovering_participant: ParticipantIndex,
-    helpers: &[ParticipantIndex],
-) -> Intent {
-    Intent::Recover(Recover {
-        change,
-        recovery_case_ref: "case".to_owned(),
-        recovering_participant,
-        helper_participants: roster(helpers),
-        helper_share_cids: vec![],
-        expected_helper_admission_root: None,
-    })
+fn recover(change: Lifecycle, recovering: ParticipantIndex, helpers: &[ParticipantIndex]) -> Intent {
+    Intent::Recover(samples::recover(change, recovering.0, roster(helpers)))
 }
 
 fn all_nodes() -> Vec<ParticipantIndex> {
@@ -158,15 +142,8 @@ impl Desk {
         amount_minor: i64,
     ) -> Order {
         if !is_payment {
-            let action = Intent::AssetAction(AssetAction {
-                asset_id: "btc".to_owned(),
-                action: "transfer".to_owned(),
-                chain_id: "bitcoin".to_owned(),
-                request_digest: digest_bytes("simulation/digest", &self.n_orders.to_be_bytes()),
-                typed_data_root: Hex32::ZERO,
-                public_fields: BTreeMap::new(),
-                terms,
-            });
+            let digest = digest_bytes("simulation/digest", &self.n_orders.to_be_bytes());
+            let action = Intent::AssetAction(samples::asset_action(digest, terms));
             return self.on_key(action, key.key_ref.clone(), false);
         }
         let payment = Intent::Payment(Payment {
@@ -174,9 +151,7 @@ impl Desk {
             from_account: format!("acct-{}", amount_minor % 3),
             to_account: "acct-7".to_owned(),
             amount_minor,
-            currency: "EUR".to_owned(),
-            reference: None,
-            terms,
+            ..samples::payment(terms)
         });
         Order { key_ref: None, ..self.on_key(payment, key.key_ref.clone(), false) }
     }
@@ -184,15 +159,8 @@ impl Desk {
     /// A signature that the policy allows, for which any of the key's holders may sign.
     pub(crate) fn last_signature(&mut self, key: &CustodyKey) -> Order {
         self.n_orders += 1;
-        let terms = SigningTerms {
-            requested_participants: key.participants.clone(),
-            threshold: None,
-            bip32: None,
-            taproot: None,
-            epoch_fence_token_hex: None,
-            public_key_artifact_ref: None,
-            publication_mode: PublicationMode::Automatic,
-        };
+        let publication_mode = PublicationMode::Automatic;
+        let terms = SigningTerms { publication_mode, ..samples::terms(key.participants.clone()) };
         self.signature_with(key, terms, false, 1)
     }
 
@@ -211,13 +179,7 @@ impl Desk {
 
     fn lifecycle(key: &CustodyKey, publication_mode: PublicationMode) -> Lifecycle {
         let epoch = key.epoch.name.0.parse::<u64>().map_or(1_000, |epoch| epoch + 1);
-        Lifecycle {
-            target_epoch: EpochName(epoch.to_string()),
-            reason: "simulation".to_owned(),
-            publication_mode,
-            metadata: BTreeMap::new(),
-            public_key_artifact_ref: None,
-        }
+        samples::change(&epoch.to_string(), publication_mode)
     }
 
     fn terms(chance: &mut Chance, key: &CustodyKey) -> SigningTerms {
@@ -225,14 +187,12 @@ impl Desk {
         let n_signers = if chance.one_in(4) { holders.len() } else { key.threshold.count() };
         let path = || Bip32 { network: "bitcoin".to_owned(), path: "0/7".to_owned() };
         let derives = key.signature_profile == SIGNATURE_PROFILES[1] && chance.one_in(3);
+        let signers = roster(&chance.some(&holders, n_signers));
         SigningTerms {
-            requested_participants: roster(&chance.some(&holders, n_signers)),
-            threshold: None,
             bip32: derives.then(path),
-            taproot: None,
             epoch_fence_token_hex: chance.one_in(8).then(|| key.epoch.root.to_string()),
-            public_key_artifact_ref: None,
             publication_mode: Self::mode(chance),
+            ..samples::terms(signers)
         }
     }
 
@@ -242,16 +202,10 @@ impl Desk {
 
     fn creation(&mut self, chance: &mut Chance) -> Order {
         let n_random = chance.below(5);
-        let create = Intent::KeyCreate(KeyCreate {
-            asset_id: "btc".to_owned(),
-            purpose: "simulation".to_owned(),
-            // Mostly three; with four, two packages of one attempt can have no signer in common.
-            participants: roster(&chance.some(&all_nodes(), if n_random == 0 { 4 } else { 3 })),
-            threshold: Threshold(2),
-            signature_profile: (*chance.pick(&SIGNATURE_PROFILES)).to_owned(),
-            requested_signature_profile: None,
-            chains: vec![],
-        });
+        // Mostly three; with four, two packages of one attempt can have no signer in common.
+        let participants = roster(&chance.some(&all_nodes(), if n_random == 0 { 4 } else { 3 }));
+        let create = samples::key_create(participants, 2, chance.pick(&SIGNATURE_PROFILES));
+        let create = Intent::KeyCreate(create);
         let key_ref = self.new_key_ref();
         self.on_key(create, key_ref, false)
     }
@@ -270,37 +224,25 @@ impl Desk {
             3..=5 => {
                 let is_small = holders.len() < 5;
                 let n_holders = if is_small { 5 } else { 3 };
-                Intent::Reshare(Reshare {
-                    change,
-                    new_participants: roster(&chance.some(&all_nodes(), n_holders)),
-                    threshold: Threshold(if is_small { 3 } else { 2 }),
-                })
+                let receivers = roster(&chance.some(&all_nodes(), n_holders));
+                Intent::Reshare(samples::reshare(change, receivers, if is_small { 3 } else { 2 }))
             }
             6 => {
                 let recovering = *chance.pick(&holders);
                 let others: Vec<_> = holders.into_iter().filter(|index| *index != recovering).collect();
                 recover(change, recovering, &others)
             }
-            _ => Intent::Rotate(Rotate {
-                change,
-                new_key_ref: self.new_key_ref(),
-                participants: roster(&chance.some(&all_nodes(), 3)),
-                threshold: Threshold(2),
-            }),
+            _ => {
+                let KeyRef(new_key_ref) = self.new_key_ref();
+                let holders = roster(&chance.some(&all_nodes(), 3));
+                Intent::Rotate(samples::rotate(change, &new_key_ref, holders, 2))
+            }
         }
     }
 
     fn on_key(&self, intent: Intent, key_ref: KeyRef, is_abandoned: bool) -> Order {
         let tenant = Tenant("default".to_owned());
-        let submitter = ClientBinding {
-            client_id: "desk".to_owned(),
-            subject_id: "dora".to_owned(),
-            roles: vec!["submitter".to_owned()],
-            scopes: vec![],
-            cert_sha256: None,
-            token_jti: None,
-            tenant: None,
-        };
+        let submitter = ClientBinding { client_id: "desk".to_owned(), ..samples::submitter("dora") };
         let submit = Submit {
             tenant,
             submitter,

@@ -42,7 +42,6 @@ pub struct Issuer {
 
 impl Issuer {
     /// An issuer with fresh keys.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             signers: ["RS256", "PS256", "ES256", "ES384", "EdDSA"].map(|alg| Signer::new(alg, alg)).into(),
@@ -50,25 +49,21 @@ impl Issuer {
     }
 
     /// An issuer with one fresh ES256 key, which is quick to generate.
-    #[must_use]
     pub fn with_one(kid: &str) -> Self {
         Self { signers: vec![Signer::new("ES256", kid)] }
     }
 
     /// The key set that it publishes.
-    #[must_use]
     pub fn jwks(&self) -> Value {
         json!({ "keys": self.signers.iter().map(Signer::jwk).collect::<Vec<_>>() })
     }
 
     /// The key with this `kid`.
-    #[must_use]
     pub fn signer(&self, kid: &str) -> &Signer {
         self.signers.iter().find(|signer| signer.kid == kid).unwrap()
     }
 
     /// A token with these claims, signed with the first key.
-    #[must_use]
     pub fn token(&self, claims: &Value) -> String {
         self.signers[0].token(claims)
     }
@@ -82,7 +77,6 @@ impl Default for Issuer {
 
 impl Signer {
     /// A fresh key.
-    #[must_use]
     pub fn new(alg: &str, kid: &str) -> Self {
         let rsa = || Box::new(RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
         let key = match alg {
@@ -104,7 +98,6 @@ impl Signer {
     }
 
     /// The algorithm.
-    #[must_use]
     pub const fn alg(&self) -> &'static str {
         match &self.key {
             Private::Rsa(_, _, alg) | Private::Ec(_, _, alg) => alg,
@@ -113,7 +106,6 @@ impl Signer {
     }
 
     /// The public key.
-    #[must_use]
     pub fn jwk(&self) -> Value {
         let alg = self.alg();
         match &self.key {
@@ -136,19 +128,16 @@ impl Signer {
     }
 
     /// A token with these claims.
-    #[must_use]
     pub fn token(&self, claims: &Value) -> String {
         self.token_with(&json!({ "alg": self.alg(), "kid": self.kid, "typ": "at+jwt" }), claims)
     }
 
     /// A token with this header, valid or not, signed with this key.
-    #[must_use]
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         self.token_of(header.to_string().as_bytes(), claims.to_string().as_bytes())
     }
 
     /// A token with this header and payload, signed with this key.
-    #[must_use]
     pub fn token_of(&self, header: &[u8], payload: &[u8]) -> String {
         let input = format!("{}.{}", encoded(header), encoded(payload));
         let signature = self.sign(input.as_bytes());

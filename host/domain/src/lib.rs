@@ -30,6 +30,8 @@ pub mod policy;
 pub mod receipt;
 pub mod redaction;
 pub mod roster;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 pub mod step;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

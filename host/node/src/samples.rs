@@ -12,8 +12,7 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::dsse;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
-    AssetAction, FixedContributions, Intent, KeyCreate, Lifecycle, PublicationMode, Recover, Refresh,
-    Reshare, SigningTerms,
+    FixedContributions, Intent, KeyCreate, Lifecycle, PublicationMode, Recover, Refresh,
 };
 use gateway_domain::key::{Epoch, FIRST_EPOCH};
 use gateway_domain::operation::{EffectId, EffectStep};
@@ -21,6 +20,7 @@ use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::{Facts, Moment, Outcome, Recorded, Request};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
+use gateway_domain::samples;
 use gateway_domain::time::EpochMs;
 use gateway_policy::TrustedBundle;
 use gateway_seal::at_rest::Kek;
@@ -35,13 +35,11 @@ pub type AuthorityKey = SigningKey;
 pub const NOT_AFTER: EpochMs = EpochMs(1_000_000);
 
 /// The deployment's rules: two approvals, any recipient.
-#[must_use]
 pub fn rules() -> Rules {
     Rules { permitted_recipients: "*".to_owned(), required_approvals: 2, separation_of_duties: false }
 }
 
 /// The facts that a gateway with [`rules`] states.
-#[must_use]
 pub fn facts() -> BTreeMap<String, String> {
     let facts = [
         ("deployment.permitted_recipients", "*"),
@@ -52,7 +50,6 @@ pub fn facts() -> BTreeMap<String, String> {
 }
 
 /// Settings of nodes with [`rules`], which do not verify approvers' signatures.
-#[must_use]
 pub fn settings(
     kek: Arc<Kek>,
     authorities: Authorities,
@@ -75,126 +72,56 @@ pub fn settings(
 }
 
 /// The tenant `default` and its key of this name.
-#[must_use]
 pub fn owner(key_ref: &str) -> Owner {
     Owner { tenant: Tenant("default".to_owned()), key_ref: KeyRef(key_ref.to_owned()) }
 }
 
-/// The client with this subject.
-#[must_use]
-pub fn submitter(subject: &str) -> ClientBinding {
-    ClientBinding {
-        client_id: "client-1".to_owned(),
-        subject_id: subject.to_owned(),
-        roles: vec!["submitter".to_owned()],
-        scopes: vec![],
-        cert_sha256: None,
-        token_jti: None,
-        tenant: None,
-    }
-}
-
 /// One unsigned approval by each of these people.
-#[must_use]
 pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
-    let approval = |subject: &&str| Approval {
-        subject_id: (*subject).to_owned(),
-        roles: vec!["approver".to_owned()],
-        claimed_at_ms: 0,
-        approved_at_ms: EpochMs(1),
-        signature: None,
-    };
+    let approval = |subject: &&str| Approval { approved_at_ms: EpochMs(1), ..samples::approval(subject, 0) };
     subjects.iter().map(approval).collect()
 }
 
 /// The epoch before a key's creation.
-#[must_use]
 pub fn before_creation() -> Epoch {
     Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO }
 }
 
 /// The creation of a key.
-#[must_use]
 pub fn key_create(participants: Roster, threshold: u16, profile: &str) -> Intent {
-    Intent::KeyCreate(KeyCreate {
-        asset_id: "btc".to_owned(),
-        purpose: "cold".to_owned(),
-        participants,
-        threshold: Threshold(threshold),
-        signature_profile: profile.to_owned(),
-        requested_signature_profile: None,
-        chains: vec![],
-    })
-}
-
-/// The terms of a signature by these participants.
-#[must_use]
-pub fn terms(participants: Roster) -> SigningTerms {
-    SigningTerms {
-        requested_participants: participants,
-        threshold: None,
-        bip32: None,
-        taproot: None,
-        epoch_fence_token_hex: None,
-        public_key_artifact_ref: None,
-        publication_mode: PublicationMode::Manual,
-    }
+    Intent::KeyCreate(samples::key_create(participants, threshold, profile))
 }
 
 /// A custody signature over `digest`.
-#[must_use]
 pub fn asset_action(participants: Roster, digest: Hex32) -> Intent {
-    Intent::AssetAction(AssetAction {
-        asset_id: "btc".to_owned(),
-        action: "transfer".to_owned(),
-        chain_id: "bitcoin".to_owned(),
-        request_digest: digest,
-        typed_data_root: Hex32::new([8; 32]),
-        public_fields: Default::default(),
-        terms: terms(participants),
-    })
+    Intent::AssetAction(samples::asset_action(digest, samples::terms(participants)))
 }
 
-/// What all changes of a key have in common.
-#[must_use]
+/// A change of a key to this epoch, published at once.
 pub fn change(epoch: &str) -> Lifecycle {
-    Lifecycle {
-        target_epoch: EpochName(epoch.to_owned()),
-        reason: "drill".to_owned(),
-        publication_mode: PublicationMode::Automatic,
-        metadata: Default::default(),
-        public_key_artifact_ref: None,
-    }
+    samples::change(epoch, PublicationMode::Automatic)
 }
 
 /// New shares for the same participants.
-#[must_use]
 pub fn refresh(epoch: &str) -> Intent {
     Intent::Refresh(Refresh { change: change(epoch) })
 }
 
 /// New shares for these participants.
-#[must_use]
 pub fn reshare(epoch: &str, participants: Roster, threshold: u16) -> Intent {
-    let (change, threshold) = (change(epoch), Threshold(threshold));
-    Intent::Reshare(Reshare { change, new_participants: participants, threshold })
+    Intent::Reshare(samples::reshare(change(epoch), participants, threshold))
 }
 
 /// The recovery of one participant's share, with these contributions of the helpers.
-#[must_use]
 pub fn recover(epoch: &str, recovering: u16, helpers: Roster, contributions: &FixedContributions) -> Intent {
     Intent::Recover(Recover {
-        change: change(epoch),
-        recovery_case_ref: "case-9".to_owned(),
-        recovering_participant: ParticipantIndex(recovering),
-        helper_participants: helpers,
         helper_share_cids: contributions.cids.iter().map(ToString::to_string).collect(),
         expected_helper_admission_root: contributions.root.map(|root| root.to_string()),
+        ..samples::recover(change(epoch), recovering, helpers)
     })
 }
 
 /// The messages for this participant.
-#[must_use]
 pub fn mail(sent: &[Envelope], participant: u16) -> Vec<Envelope> {
     let is_mine = |envelope: &&Envelope| {
         let Header { from, to, .. } = *envelope.header();
@@ -279,7 +206,7 @@ impl Case {
             intent,
             approvals,
             owner,
-            submitter: submitter("carol"),
+            submitter: samples::submitter("carol"),
             bundle,
             facts: facts(),
             required_approvals: 2,
@@ -290,13 +217,11 @@ impl Case {
     }
 
     /// The same operation on a key of this signature profile.
-    #[must_use]
     pub fn on_profile(self, profile: SignatureProfile) -> Self {
         Self { profile, ..self }
     }
 
     /// The same as a change of a key from these holders to the generation `target`, by `participants`: all of both.
-    #[must_use]
     pub fn between(mut self, holders: Roster, target: Target, participants: Roster) -> Self {
         self.decision.participants = participants;
         self.decision.holders = Some(holders);
@@ -305,7 +230,6 @@ impl Case {
     }
 
     /// The request that the policy evaluates.
-    #[must_use]
     pub fn policy_request(&self) -> Request<'_> {
         Request {
             moment: Moment::Admission,
@@ -319,7 +243,6 @@ impl Case {
     }
 
     /// The policy's outcome, as the gateway records it.
-    #[must_use]
     pub fn outcome(&self) -> Outcome {
         let evaluator = self.bundle.evaluator();
         let facts = Facts::from_pairs(self.facts.clone());
@@ -369,7 +292,6 @@ pub struct Admitted {
 
 impl Admitted {
     /// The chain of its steps on a node.
-    #[must_use]
     pub fn chain(&self, participant: u16) -> Chain {
         Chain {
             admission_hash: self.admission_hash,

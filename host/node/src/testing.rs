@@ -1,24 +1,26 @@
 //! Sample values for tests: an authority, a policy, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-pub use crate::samples::{
-    Case, NOT_AFTER, approvals, before_creation, facts, mail, owner, refresh, rules, submitter,
-};
+pub use crate::samples::{Case, NOT_AFTER, approvals, before_creation, facts, mail, owner, refresh, rules};
+pub use gateway_domain::samples::submitter;
+pub use gateway_domain::testing::samples::{hex32, roster};
 
 use crate::{
     AdmitRequest, BundleOffer, Call, Clock, Discard, Node, NodeRejection, NodeSettings, derivation, samples,
 };
 use ed25519_dalek::SigningKey;
 use gateway_domain::admission::{AdmissionDecision, Authorities, Derivation, Target};
-use gateway_domain::approval::{Approval, ApprovalSubject, approvals_root};
+use gateway_domain::approval::{Approval, ApprovalSubject, Approvers, approvals_root};
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
-use gateway_domain::intent::{self, Bip32, FixedContributions, Intent, Payment, Rotate, SigningTerms};
+use gateway_domain::intent::{self, Bip32, FixedContributions, Intent, Payment, SigningTerms};
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
 use gateway_domain::node_log::LogEntry;
 use gateway_domain::operation::{EffectId, EffectStep, Staged};
+use gateway_domain::policy::{Decision, Outcome};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptStatement};
-use gateway_domain::roster::{Roster, Threshold};
+use gateway_domain::roster::Roster;
+use gateway_domain::testing::approvers::{entry, key, key_entry, registry, signed};
 use gateway_domain::time::EpochMs;
 use gateway_policy::bundle::{MANIFEST_FILE, Manifest, is_signature, pack};
 use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, TrustedBundles};
@@ -46,38 +48,22 @@ pub const SUCCESSOR: KeyId = KeyId(Hex32::new([
     32, 225, 125, 255, 5, 213, 219, 101, 0,
 ]));
 
-/// Thirty-two equal bytes.
-#[must_use]
-pub fn hex32(byte: u8) -> Hex32 {
-    Hex32::new([byte; 32])
-}
-
-/// A roster of these participants.
-#[must_use]
-pub fn roster(indices: &[u16]) -> Roster {
-    Roster::parse(indices).unwrap()
-}
-
 /// An authority with a fixed key.
-#[must_use]
 pub fn authority(byte: u8) -> SigningKey {
     SigningKey::from_bytes(&[byte; 32])
 }
 
 /// The key set that nodes pin for this authority.
-#[must_use]
 pub fn pinned(authority: &SigningKey) -> Authorities {
     Authorities::new([authority.verifying_key().to_bytes()], 1).unwrap()
 }
 
 /// A key-encryption key.
-#[must_use]
 pub fn kek(byte: u8) -> Kek {
     Kek::new([byte; 32].into())
 }
 
 /// The id of the key that [`owner`] names.
-#[must_use]
 pub fn key_id(key_ref: &str) -> KeyId {
     intent::key_id(&owner(key_ref).tenant, &KeyRef(key_ref.to_owned())).unwrap()
 }
@@ -87,19 +73,16 @@ fn bundles_folder() -> PathBuf {
 }
 
 /// The files of the repository's bundle `payment-guard`, signed with the development key.
-#[must_use]
 pub fn bundle() -> BundleFiles {
     named_bundle("payment-guard")
 }
 
 /// The files of a bundle of the repository.
-#[must_use]
 pub fn named_bundle(name: &str) -> BundleFiles {
     BundleFiles::read(&bundles_folder().join(name)).unwrap()
 }
 
 /// The files with a changed manifest that has their hashes, signed by this key only.
-#[must_use]
 pub fn signed_bundle(
     files: &BundleFiles,
     key: &SigningKey,
@@ -116,13 +99,11 @@ pub fn signed_bundle(
 }
 
 /// The text of trust roots that trust the development key.
-#[must_use]
 pub fn trust_roots() -> Vec<u8> {
     std::fs::read(bundles_folder().join("trust-development.json")).unwrap()
 }
 
 /// The public development key, with which a test signs other bundles.
-#[must_use]
 pub fn bundle_key() -> SigningKey {
     let file = std::fs::read(bundles_folder().join("development-signing-key.json")).unwrap();
     let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
@@ -131,7 +112,6 @@ pub fn bundle_key() -> SigningKey {
 }
 
 /// Trusts bundles by the development key.
-#[must_use]
 pub fn policy_trust() -> Trust {
     let trust = Trust::new(true);
     trust.replace(Ok(&trust_roots()), Pins::default()).unwrap();
@@ -139,14 +119,12 @@ pub fn policy_trust() -> Trust {
 }
 
 /// The bundles that this process has compiled.
-#[must_use]
 pub fn compiled_bundles() -> Arc<CompiledBundles> {
     static COMPILED: LazyLock<Arc<CompiledBundles>> = LazyLock::new(Arc::default);
     Arc::clone(&COMPILED)
 }
 
 /// The bundle, as a gateway has it that trusts the development key.
-#[must_use]
 pub fn trusted_bundle(files: &BundleFiles) -> Arc<TrustedBundle> {
     static TRUSTED: LazyLock<TrustedBundles> =
         LazyLock::new(|| TrustedBundles::new(policy_trust(), compiled_bundles()));
@@ -155,84 +133,84 @@ pub fn trusted_bundle(files: &BundleFiles) -> Arc<TrustedBundle> {
 }
 
 /// The offer of a bundle, without an activation record.
-#[must_use]
 pub fn offer(files: BundleFiles) -> BundleOffer {
     BundleOffer { files, activation: None }
 }
 
 /// The settings of a node under this key-encryption key, which trusts [`authority`] 1 and the development key.
-#[must_use]
 pub fn settings(kek_byte: u8, clock: Clock) -> NodeSettings {
     let (kek, authorities) = (Arc::new(kek(kek_byte)), pinned(&authority(1)));
     samples::settings(kek, authorities, policy_trust(), compiled_bundles(), clock)
 }
 
 /// A clock that a test sets, in milliseconds.
-#[must_use]
 pub fn clock(now: &Arc<AtomicU64>) -> Clock {
     let now = Arc::clone(now);
     Arc::new(move || EpochMs(now.load(Ordering::Relaxed)))
 }
 
 /// The creation of a key.
-#[must_use]
 pub fn key_create(participants: &[u16], threshold: u16, suite: &str) -> Intent {
     samples::key_create(roster(participants), threshold, suite)
 }
 
 /// The terms of a signature by these participants.
-#[must_use]
 pub fn terms(participants: &[u16]) -> SigningTerms {
-    samples::terms(roster(participants))
+    gateway_domain::samples::terms(roster(participants))
 }
 
 /// A custody signature over `digest`.
-#[must_use]
 pub fn asset_action(participants: &[u16], digest: u8) -> Intent {
     samples::asset_action(roster(participants), hex32(digest))
 }
 
 /// New shares for these participants.
-#[must_use]
 pub fn reshare(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
     samples::reshare(epoch, roster(participants), threshold)
 }
 
 /// A new key that replaces the present one.
-#[must_use]
 pub fn rotate(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
-    Intent::Rotate(Rotate {
-        change: samples::change(epoch),
-        new_key_ref: KeyRef("successor".to_owned()),
-        participants: roster(participants),
-        threshold: Threshold(threshold),
-    })
+    let change = samples::change(epoch);
+    Intent::Rotate(gateway_domain::samples::rotate(change, "successor", roster(participants), threshold))
 }
 
 /// The recovery of one participant's share.
-#[must_use]
 pub fn recover(epoch: &str, recovering: u16, helpers: &[u16]) -> Intent {
     samples::recover(epoch, recovering, roster(helpers), &FixedContributions::default())
 }
 
 /// A payment, with a child key if there is a path.
-#[must_use]
 pub fn payment(participants: &[u16], path: Option<&str>) -> Intent {
     let bip32 = path.map(|path| Bip32 { network: "bitcoin".to_owned(), path: path.to_owned() });
-    Intent::Payment(Payment {
-        key_ref: None,
-        from_account: "acct-1".to_owned(),
-        to_account: "acct-2".to_owned(),
-        amount_minor: 12_500,
-        currency: "EUR".to_owned(),
-        reference: None,
-        terms: SigningTerms { bip32, ..terms(participants) },
-    })
+    let terms = SigningTerms { bip32, ..terms(participants) };
+    Intent::Payment(gateway_domain::samples::payment(terms))
+}
+
+/// A payment of this amount to this account.
+pub fn paying(to: &str, amount_minor: i64) -> Intent {
+    let paid = gateway_domain::samples::payment(terms(&[0, 1, 2]));
+    Intent::Payment(Payment { to_account: to.to_owned(), amount_minor, ..paid })
+}
+
+/// Makes any outcome an ALLOW by Alice and Bob, with the hash that fits.
+pub fn allow(outcome: &mut Outcome) {
+    outcome.decision = Decision::Allow;
+    outcome.quorum.subjects = vec!["alice".into(), "bob".into()];
+    outcome.quorum.satisfied = true;
+    outcome.output_hash = outcome.output_digest();
+}
+
+/// A registry of Alice, Bob, and Carol who is a treasurer too. `alice` is the entry of Alice's key.
+pub fn registered(alice: serde_json::Value) -> Approvers {
+    let mut carol = entry("carol", &[key_entry(&key(3))]);
+    carol["roles"] = serde_json::json!(["approver", "treasurer"]);
+    let entries = [entry("alice", &[alice]), entry("bob", &[key_entry(&key(2))]), carol];
+    Approvers::parse(registry(&entries).as_bytes()).unwrap()
 }
 
 impl Case {
     /// An operation with this id, on the key `treasury` in this epoch. For a change of a key, call [`Case::changing`] too.
-    #[must_use]
     pub fn new(id: u8, key_id: KeyId, epoch: Epoch, threshold: u16, intent: Intent) -> Self {
         let participants = match (&intent, intent.signing_terms()) {
             (Intent::KeyCreate(create), _) => create.participants.clone(),
@@ -246,14 +224,12 @@ impl Case {
     }
 
     /// The creation of a key, by participants `0..n`.
-    #[must_use]
     pub fn key_create(id: u8, key_id: KeyId, n: u16, threshold: u16, suite: &str) -> Self {
         let participants: Vec<u16> = (0..n).collect();
         Self::new(id, key_id, before_creation(), threshold, key_create(&participants, threshold, suite))
     }
 
     /// The same with another operation id.
-    #[must_use]
     pub fn of(mut self, operation_id: OperationId) -> Self {
         self.decision.operation_id = operation_id;
         self.decision.request_digest =
@@ -262,7 +238,6 @@ impl Case {
     }
 
     /// The same on another key of the tenant `default`.
-    #[must_use]
     pub fn on_key(mut self, key_ref: &str) -> Self {
         self.owner = owner(key_ref);
         self.decision.key_id = key_id(key_ref);
@@ -274,28 +249,24 @@ impl Case {
     }
 
     /// The same as a change of a key from these holders to the generation `target`.
-    #[must_use]
     pub fn changing(self, holders: &Roster, target: Target) -> Self {
         let participants = holders.union(&target.participants).unwrap();
         self.between(holders.clone(), target, participants)
     }
 
     /// The same for the key that is to sign, derived from a key with these public keys. Without one if it cannot be derived.
-    #[must_use]
     pub fn derived_from(mut self, keys: &PublicKeys) -> Self {
         self.decision.derivation = derivation(&self.intent, self.decision.key_id, keys).unwrap_or_default();
         self
     }
 
     /// The same for this derived key.
-    #[must_use]
     pub fn derived(mut self, derivation: Derivation) -> Self {
         self.decision.derivation = Some(derivation);
         self
     }
 
     /// The package over the admitted digest with these commitments.
-    #[must_use]
     pub fn package(&self, commitments: BTreeMap<u16, Vec<u8>>) -> SigningPackage {
         let derivation = self.decision.derivation.as_ref();
         let tweak = derivation.map(|derived| Tweak::new(*derived.tweak.as_bytes()));
@@ -303,14 +274,12 @@ impl Case {
     }
 
     /// The public key that verifies the signature, by a key with these public keys.
-    #[must_use]
     pub fn public_key_hex(&self, keys: &PublicKeys) -> String {
         let derived = self.decision.derivation.as_ref().map(|derived| derived.public_key_hex.clone());
         derived.unwrap_or_else(|| hex::encode(keys.public_key()))
     }
 
     /// The generation that it makes, with these public keys.
-    #[must_use]
     pub fn made(&self, keys: &PublicKeys) -> Box<Staged> {
         let Target { key_id, epoch: name, participants, threshold } = self.decision.target.clone().unwrap();
         let package_hex = hex::encode(keys.to_bytes());
@@ -320,21 +289,29 @@ impl Case {
     }
 
     /// The same with approvals by these people, on which the decision is based.
-    #[must_use]
     pub fn approved_by(self, subjects: &[&str]) -> Self {
         self.with_approvals(approvals(subjects))
     }
 
     /// The same with these approvals, on which the decision is based.
-    #[must_use]
     pub fn with_approvals(mut self, approvals: Vec<Approval>) -> Self {
         self.decision.approvals_root = approvals_root(self.decision.intent_hash, &approvals).unwrap();
         self.approvals = approvals;
         self
     }
 
+    /// A genuine approval of it as it is now, in these roles. Anyone but Alice, Bob and Carol, in any case, has a key that is in no registry.
+    pub fn approval_by(&self, name: &str, roles: &[&str], at: EpochMs) -> Approval {
+        let byte = ["alice", "bob", "carol"]
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(name))
+            .map_or(9, |at| at + 1);
+        let mut unsigned = gateway_domain::samples::approval(name, at.0.cast_signed());
+        unsigned.roles = roles.iter().map(ToString::to_string).collect();
+        signed(unsigned, &self.approval_subject(), &key(u8::try_from(byte).unwrap()))
+    }
+
     /// What an approval of it states.
-    #[must_use]
     pub fn approval_subject(&self) -> ApprovalSubject<'_> {
         ApprovalSubject {
             tenant: &self.owner.tenant,
@@ -346,43 +323,36 @@ impl Case {
     }
 
     /// The decision, with bundle and hashes of the policy's outcome.
-    #[must_use]
     pub fn decision(&self) -> AdmissionDecision {
         self.admitted().unwrap().decision
     }
 
     /// What a node needs to discard it, without receipts for attempts.
-    #[must_use]
     pub fn discarding(&self) -> Discard {
         Discard { decision: self.request().envelope, discarded_attempts: vec![] }
     }
 
     /// The request to admit it, with the decision signed by `authority`.
-    #[must_use]
     pub fn request(&self) -> AdmitRequest {
         self.admitted().unwrap().request
     }
 
     /// The hash of the decision.
-    #[must_use]
     pub fn admission_hash(&self) -> Hex32 {
         self.admitted().unwrap().admission_hash
     }
 
     /// An effect of this operation.
-    #[must_use]
     pub fn effect(&self, step: EffectStep, attempt: u32) -> EffectId {
         EffectId { operation: self.decision.operation_id, step, attempt }
     }
 
     /// The chain of its steps on a node.
-    #[must_use]
     pub fn chain(&self, participant: u16) -> Chain {
         self.admitted().unwrap().chain(participant)
     }
 
     /// A call with the right previous transition; `executed` is the attempt that produced the result.
-    #[must_use]
     pub fn call(&self, participant: u16, step: EffectStep, attempt: u32, executed: u32) -> Call {
         self.admitted().unwrap().call(participant, step, attempt, executed).unwrap()
     }
@@ -403,7 +373,6 @@ impl Node {
     }
 
     /// A complaint of this node about a message that it got, right or wrong.
-    #[must_use]
     pub fn complain_about(&self, envelope: &relay::Envelope) -> Option<Complaint> {
         let opened = self.open_mail(&envelope.header().ceremony, std::slice::from_ref(envelope)).ok()?;
         opened.first()?.complaint()
@@ -418,7 +387,6 @@ impl Node {
     }
 
     /// Signs any statement as this node, true or not, at any position of its log.
-    #[must_use]
     pub fn sign_anything(&self, statement: &ReceiptStatement, log_index: u64) -> NodeReceipt {
         self.sign_receipt(statement, log_index).unwrap()
     }

@@ -13,33 +13,25 @@
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
-use gateway_domain::approval::Approval;
-use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{KeyRef, Tenant};
-use gateway_domain::intent::{Intent, Payment, PublicationMode, SigningTerms};
+use gateway_domain::intent::Intent;
 use gateway_domain::policy::{FactRead, Facts, Moment, Request};
-use gateway_domain::roster::Roster;
-use gateway_domain::time::EpochMs;
-use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
+use gateway_policy::{Bundle, Evaluator, PolicyEngine, testing};
 use gateway_policy_sdk as sdk;
 use payment_guard::PaymentGuard;
 use sdk::{Data, Policy as _};
 use std::cell::RefCell;
 use std::error::Error;
 use std::hint::black_box;
-use std::path::Path;
 use std::time::Instant;
 
 const ROUNDS: usize = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
-    let trust = TrustPolicy::parse(&std::fs::read(root.join("trust-development.json"))?)?;
+    let trust = testing::committed_trust();
     let engine = PolicyEngine::new()?;
     for name in ["payment-guard", "payment-guard-strict"] {
         println!("== {name}");
-        let bundle =
-            Bundle::verify(BundleFiles::read(&root.join(name))?, &trust, &Pins::default(), EpochMs(1))?;
+        let bundle = testing::verify(testing::committed_bundle(name), &trust)?;
         measure_bundle(&engine, &bundle)?;
     }
     Ok(())
@@ -53,23 +45,13 @@ fn measure_bundle(engine: &PolicyEngine, bundle: &Bundle) -> Result<(), Box<dyn 
     let texts: Vec<_> = texts.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
     let data = gateway_policy_sdk::testing::data(&texts);
 
-    let (tenant, key_ref, submitter, intent) = sample_request()?;
-    let approvals = [approval("bob"), approval("carol")];
     let facts = facts();
-    for (name, moment, approvals) in [
-        ("preview without approvals", Moment::Preview, &approvals[..0]),
-        ("admission, two approvals", Moment::Admission, &approvals[..]),
+    for (name, moment, approvers) in [
+        ("preview without approvals", Moment::Preview, &[][..]),
+        ("admission, two approvals", Moment::Admission, &["bob", "carol"]),
     ] {
-        let request = Request {
-            moment,
-            intent_hash: intent.hash()?,
-            tenant: &tenant,
-            key_ref: &key_ref,
-            submitter: &submitter,
-            intent: &intent,
-            approvals,
-        };
-        measure(name, &evaluator, &request, &facts, &data);
+        let sample = testing::payment("acct-2", approvers);
+        measure(name, &evaluator, &sample.request(moment), &facts, &data);
     }
     Ok(())
 }
@@ -177,46 +159,7 @@ fn native_request(request: &Request<'_>) -> sdk::Request {
     }
 }
 
-fn sample_request() -> Result<(Tenant, KeyRef, ClientBinding, Intent), Box<dyn Error>> {
-    let submitter = ClientBinding {
-        client_id: "client-1".into(),
-        subject_id: "alice".into(),
-        roles: vec!["submitter".into()],
-        scopes: vec!["operations.sign".into()],
-        cert_sha256: None,
-        token_jti: None,
-        tenant: None,
-    };
-    let intent = Intent::Payment(Payment {
-        key_ref: None,
-        from_account: "acct-1".into(),
-        to_account: "acct-2".into(),
-        amount_minor: 12_500,
-        currency: "EUR".into(),
-        reference: Some("invoice 17".into()),
-        terms: SigningTerms {
-            requested_participants: Roster::parse(&[0, 1, 2])?,
-            threshold: None,
-            bip32: None,
-            taproot: None,
-            epoch_fence_token_hex: None,
-            public_key_artifact_ref: None,
-            publication_mode: PublicationMode::Manual,
-        },
-    });
-    Ok((Tenant("default".into()), KeyRef("treasury".into()), submitter, intent))
-}
-
-fn approval(subject: &str) -> Approval {
-    Approval {
-        subject_id: subject.into(),
-        roles: vec!["approver".into()],
-        claimed_at_ms: 1,
-        approved_at_ms: EpochMs(1_700_000_000_000),
-        signature: None,
-    }
-}
-
+/// The facts of [`testing::facts`], and spending.
 fn facts() -> Facts {
     let spent = [
         "account.day_count",
@@ -226,11 +169,6 @@ fn facts() -> Facts {
         "recipient.hour_minor",
     ];
     let spent = spent.map(|name| (format!("velocity.{name}"), "10".to_owned()));
-    let deployment = [
-        ("deployment.permitted_recipients", "acct-2,acct-3".to_owned()),
-        ("deployment.required_approvals", "2".to_owned()),
-        ("deployment.separation_of_duties", "true".to_owned()),
-        ("time.now_ms", "1700000000000".to_owned()),
-    ];
-    Facts::from_pairs(deployment.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(spent))
+    let known = testing::fact_values("2").map(|(name, value)| (name.to_owned(), value));
+    Facts::from_pairs(known.into_iter().chain(spent))
 }

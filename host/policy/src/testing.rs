@@ -12,10 +12,12 @@ use ed25519_dalek::SigningKey;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, KeyRef, Tenant};
-use gateway_domain::intent::{Intent, Payment, PublicationMode, SigningTerms};
+use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::policy::{Facts, Moment, Request};
 use gateway_domain::roster::Roster;
+use gateway_domain::samples;
 use gateway_domain::time::EpochMs;
+use std::fs;
 use std::path::Path;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
@@ -23,58 +25,49 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 pub const NOW: EpochMs = EpochMs(1_700_000_000_000);
 
 /// An engine of its own.
-#[must_use]
 pub fn engine() -> PolicyEngine {
     PolicyEngine::new().unwrap()
 }
 
 /// A signing key with a fixed seed.
-#[must_use]
 pub fn key(seed: u8) -> SigningKey {
     SigningKey::from_bytes(&[seed; 32])
 }
 
 /// Its public key, as trust roots have it.
-#[must_use]
 pub fn public(key: &SigningKey) -> Hex32 {
     Hex32::new(key.verifying_key().to_bytes())
 }
 
 /// A role of trust roots.
-#[must_use]
 pub fn role(role: &str, threshold: usize, keys: &[&SigningKey]) -> Role {
     Role { role: role.into(), threshold, keys: keys.iter().map(|key| public(key)).collect() }
 }
 
 /// Trust roots with these roles, and these keys revoked.
-#[must_use]
 pub fn trust(roles: Vec<Role>, revoked: &[&SigningKey]) -> TrustPolicy {
     TrustPolicy { roles, revoked: revoked.iter().map(|key| public(key)).collect() }
 }
 
 /// Trust roots that trust `key(1)` in the role `author`.
-#[must_use]
 pub fn author() -> TrustPolicy {
     trust(vec![role("author", 1, &[&key(1)])], &[])
 }
 
 /// The bundle `payment-guard` of the repository.
-#[must_use]
 pub fn committed() -> BundleFiles {
     committed_bundle("payment-guard")
 }
 
 /// A bundle of the repository.
-#[must_use]
 pub fn committed_bundle(name: &str) -> BundleFiles {
     BundleFiles::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles").join(name)).unwrap()
 }
 
 /// The trust roots of the repository, which trust the development key.
-#[must_use]
 pub fn committed_trust() -> TrustPolicy {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/trust-development.json");
-    TrustPolicy::parse(&std::fs::read(path).unwrap()).unwrap()
+    TrustPolicy::parse(&fs::read(path).unwrap()).unwrap()
 }
 
 /// The files with some replaced or added.
@@ -83,13 +76,11 @@ pub fn with(files: &BundleFiles, changes: &[(&str, &[u8])]) -> Result<BundleFile
 }
 
 /// The files without this one.
-#[must_use]
 pub fn without(files: &BundleFiles, name: &str) -> BundleFiles {
     files.only(|other| other != name)
 }
 
 /// Changes the manifest and signs it with these keys.
-#[must_use]
 pub fn signed(files: &BundleFiles, keys: &[&SigningKey], change: impl FnOnce(&mut Manifest)) -> BundleFiles {
     let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
     change(&mut manifest);
@@ -98,13 +89,24 @@ pub fn signed(files: &BundleFiles, keys: &[&SigningKey], change: impl FnOnce(&mu
     unsigned.with(keys.iter().map(|key| pack::sign(&unsigned, key).unwrap())).unwrap()
 }
 
+/// Writes the files of a bundle into `folder`, whose earlier contents it removes.
+pub fn write_folder(folder: &Path, files: &BundleFiles) {
+    if folder.exists() {
+        fs::remove_dir_all(folder).unwrap();
+    }
+    for (name, bytes) in files.iter() {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
 /// Verifies a bundle without pins, at [`NOW`].
 pub fn verify(files: BundleFiles, trust: &TrustPolicy) -> Result<Bundle, BundleError> {
     Bundle::verify(files, trust, &Pins::default(), NOW)
 }
 
 /// A guest of the pure world. `body` is its function `evaluate`; a body that returns 0 allows, without reasons.
-#[must_use]
 pub fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
     let imports = r#"
         (import "svc:policy/facts@1.1.0" "get" (func $get (param i32 i32 i32)))
@@ -113,7 +115,6 @@ pub fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
 }
 
 /// A guest for version 1.0 of the contract.
-#[must_use]
 pub fn guest_of_1_0(body: &str) -> Vec<u8> {
     let imports = r#"(import "svc:policy/facts@1.0.0" "get" (func $get (param i32 i32 i32)))"#;
     let contract = CONTRACT.replace("@1.1.0", "@1.0.0").replace("import data;", "");
@@ -121,7 +122,6 @@ pub fn guest_of_1_0(body: &str) -> Vec<u8> {
 }
 
 /// A core module with these imports; `body` is its function `evaluate`.
-#[must_use]
 pub fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
@@ -144,14 +144,12 @@ pub fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
 const CONTRACT: &str = include_str!("../../../wit/policy.wit");
 
 /// Makes a component of the pure world from a core module, with these additional imports.
-#[must_use]
 pub fn component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
     encode(module, &CONTRACT.replace("import facts;", &format!("import facts;\n{imports}")), "policy")
 }
 
 /// As [`component`], for the WASI world.
-#[must_use]
 pub fn wasi_component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
     let world = CONTRACT.replace("include policy;", &format!("include policy;\n{imports}"));
@@ -167,13 +165,11 @@ fn encode(mut module: Vec<u8>, contract: &str, world: &str) -> Vec<u8> {
 }
 
 /// A signed bundle of a component, without data or vectors. It declares the codes of payment-guard and the facts `x.*`.
-#[must_use]
 pub fn bundle_of(engine: &PolicyEngine, wasm: &[u8], change: impl FnOnce(&mut Manifest)) -> Bundle {
     bundle_with(engine, wasm, &[], change)
 }
 
 /// As [`bundle_of`], with data files, named with their folder.
-#[must_use]
 pub fn bundle_with(
     engine: &PolicyEngine,
     wasm: &[u8],
@@ -195,7 +191,6 @@ pub struct Signed(BundleFiles);
 
 impl Signed {
     /// Signs a bundle of this component, with these declared facts.
-    #[must_use]
     pub fn of(engine: &PolicyEngine, wasm: &[u8], facts: &[&str]) -> Self {
         let declare =
             |manifest: &mut Manifest| manifest.facts = facts.iter().map(ToString::to_string).collect();
@@ -203,7 +198,6 @@ impl Signed {
     }
 
     /// A bundle that is valid except, perhaps, for this component.
-    #[must_use]
     pub fn with_component(&self, wasm: &[u8]) -> Bundle {
         let files = with(&self.0, &[(COMPONENT_FILE, wasm)]).unwrap();
         let hash = gateway_domain::canonical::digest_bytes("", wasm);
@@ -219,6 +213,31 @@ pub fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, BundleError
     Evaluator::link(engine, &bundle_of(engine, wasm, |_| ()))
 }
 
+/// The names, the pages of memory and the bodies of `evaluate` of guests that do not answer, for [`load_hostile`].
+pub const HOSTILE: [(&str, u32, &str); 5] = [
+    ("endless loop", 1, "(loop $l (br $l)) unreachable"),
+    ("memory bomb", 1, "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable"),
+    (
+        "touches 15 MiB endlessly",
+        240,
+        "(loop $l
+        (i32.store (local.get $i) (local.get $i))
+        (local.set $i (i32.rem_u (i32.add (local.get $i) (i32.const 4096)) (i32.const 15728640)))
+        (br $l)) unreachable",
+    ),
+    ("deep recursion", 1, "(call $deep (i32.const 1))"),
+    ("trap", 1, "unreachable"),
+];
+
+/// Compiles a guest as a bundle with the most fuel and 16 MiB of memory.
+pub fn load_hostile(engine: &PolicyEngine, pages: u32, body: &str) -> Evaluator {
+    let deep = "(func $deep (param i32) (result i32) (i32.add (call $deep (local.get 0)) (i32.const 1)))";
+    let bundle = bundle_of(engine, &guest(pages, deep, body), |manifest| {
+        (manifest.limits.fuel, manifest.limits.memory_bytes) = (50_000_000, 16 << 20);
+    });
+    Evaluator::link(engine, &bundle).unwrap()
+}
+
 /// The values of a request, which borrows from them.
 pub struct TestRequest {
     tenant: Tenant,
@@ -230,7 +249,6 @@ pub struct TestRequest {
 
 impl TestRequest {
     /// The request at this moment.
-    #[must_use]
     pub fn request(&self, moment: Moment) -> Request<'_> {
         Request {
             moment,
@@ -245,55 +263,33 @@ impl TestRequest {
 }
 
 /// A payment to `to`, submitted by alice.
-#[must_use]
 pub fn payment(to: &str, approvers: &[&str]) -> TestRequest {
-    let approval = |subject: &&str| Approval {
-        subject_id: (*subject).into(),
-        roles: vec!["approver".into()],
-        claimed_at_ms: 1,
-        approved_at_ms: NOW,
-        signature: None,
-    };
+    let approval = |subject: &&str| Approval { approved_at_ms: NOW, ..samples::approval(subject, 1) };
+    let terms = samples::terms(Roster::parse(&[0, 1, 2]).unwrap());
     TestRequest {
         tenant: Tenant("default".into()),
         key_ref: KeyRef("treasury".into()),
-        submitter: ClientBinding {
-            client_id: "client-1".into(),
-            subject_id: "alice".into(),
-            roles: vec!["submitter".into()],
-            scopes: vec!["operations.sign".into()],
-            cert_sha256: None,
-            token_jti: None,
-            tenant: None,
-        },
+        submitter: ClientBinding { scopes: vec!["operations.sign".into()], ..samples::submitter("alice") },
         intent: Intent::Payment(Payment {
-            key_ref: None,
-            from_account: "acct-1".into(),
             to_account: to.into(),
-            amount_minor: 12_500,
-            currency: "EUR".into(),
             reference: Some("invoice 17".into()),
-            terms: SigningTerms {
-                requested_participants: Roster::parse(&[0, 1, 2]).unwrap(),
-                threshold: None,
-                bip32: None,
-                taproot: None,
-                epoch_fence_token_hex: None,
-                public_key_artifact_ref: None,
-                publication_mode: PublicationMode::Manual,
-            },
+            ..samples::payment(terms)
         }),
         approvals: approvers.iter().map(approval).collect(),
     }
 }
 
 /// The facts of a deployment that requires this number of approvals.
-#[must_use]
 pub fn facts(required: &str) -> Facts {
-    Facts::from_pairs([
+    Facts::from_pairs(fact_values(required))
+}
+
+/// The names and values of [`facts`].
+pub fn fact_values(required: &str) -> [(&'static str, String); 4] {
+    [
         ("deployment.permitted_recipients", "acct-2,acct-3".to_owned()),
         ("deployment.required_approvals", required.to_owned()),
         ("deployment.separation_of_duties", "true".to_owned()),
         ("time.now_ms", NOW.0.to_string()),
-    ])
+    ]
 }

@@ -43,7 +43,6 @@ struct State {
 
 impl FakeProvider {
     /// Starts a provider on a free port.
-    #[must_use]
     pub fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -63,7 +62,6 @@ impl FakeProvider {
     }
 
     /// The URL of its endpoint.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/endpoint", self.address)
     }
@@ -75,7 +73,6 @@ impl FakeProvider {
     }
 
     /// The requests so far: heads and bodies.
-    #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.shared.state.lock().unwrap().requests.clone()
     }

@@ -1,28 +1,21 @@
 //! Sample operations with enough approvals, and their key.
 
 use gateway_domain::admission::{Admission, Derivation};
-use gateway_domain::ids::{EpochName, KeyId, KeyRef, Tenant};
-use gateway_domain::intent::{
-    self, AssetAction, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh, Reshare,
-    Rotate, SigningTerms,
-};
+use gateway_domain::ids::{KeyId, KeyRef, Tenant};
+use gateway_domain::intent::{self, Intent, Lifecycle, Payment, PublicationMode, SigningTerms};
 use gateway_domain::key::{CustodyKey, PublicKey};
-use gateway_domain::operation::AdmissionRequest;
-use gateway_domain::operation::{KeySlot, Operation, Submission, open, replay};
+use gateway_domain::operation::{AdmissionRequest, KeySlot, Operation, Submission, open, replay};
 use gateway_domain::policy::{Outcome, Quorum};
-use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
-use gateway_domain::testing::samples;
-pub(crate) use gateway_domain::testing::samples::hex32;
+use gateway_domain::roster::Threshold;
+use gateway_domain::samples as intents;
+use gateway_domain::testing::samples::{self, Kind};
+pub(crate) use gateway_domain::testing::samples::{hex32, roster};
 use gateway_domain::time::EpochMs;
 use policy_authority::{Authority, Refusal};
 use zeroize::Zeroizing;
 
 pub(crate) const NOT_BEFORE: EpochMs = EpochMs(1_000);
 pub(crate) const NOT_AFTER: EpochMs = EpochMs(2_000);
-
-pub(crate) fn roster(indices: &[u16]) -> Roster {
-    Roster::parse(indices).unwrap()
-}
 
 pub(crate) fn authority(byte: u8) -> Authority {
     Authority::new(&Zeroizing::new([byte; 32]))
@@ -34,93 +27,38 @@ pub(crate) fn key_id() -> KeyId {
 }
 
 pub(crate) fn payment(key_ref: Option<&str>) -> Intent {
-    Intent::Payment(Payment {
-        key_ref: key_ref.map(|name| KeyRef(name.into())),
-        from_account: "acct-1".into(),
-        to_account: "acct-2".into(),
-        amount_minor: 12_500,
-        currency: "EUR".into(),
-        reference: None,
-        terms: terms(None),
-    })
-}
-
-fn terms(threshold: Option<u16>) -> SigningTerms {
-    SigningTerms {
-        requested_participants: roster(&[0, 1, 2]),
-        threshold: threshold.map(Threshold),
-        bip32: None,
-        taproot: None,
-        epoch_fence_token_hex: None,
-        public_key_artifact_ref: None,
-        publication_mode: PublicationMode::Manual,
-    }
+    let key_ref = key_ref.map(|name| KeyRef(name.into()));
+    Intent::Payment(Payment { key_ref, ..intents::payment(intents::terms(roster(&[0, 1, 2]))) })
 }
 
 pub(crate) fn asset_action(threshold: Option<u16>) -> Intent {
-    Intent::AssetAction(AssetAction {
-        asset_id: "btc".into(),
-        action: "transfer".into(),
-        chain_id: "bitcoin".into(),
-        request_digest: hex32(7),
-        typed_data_root: hex32(8),
-        public_fields: Default::default(),
-        terms: terms(threshold),
-    })
+    let terms = intents::terms(roster(&[0, 1, 2]));
+    let terms = SigningTerms { threshold: threshold.map(Threshold), ..terms };
+    Intent::AssetAction(intents::asset_action(hex32(7), terms))
 }
 
 pub(crate) fn key_create() -> Intent {
-    Intent::KeyCreate(KeyCreate {
-        asset_id: "btc".into(),
-        purpose: "cold".into(),
-        participants: roster(&[0, 1, 2, 3, 4]),
-        threshold: Threshold(3),
-        signature_profile: "frost-ed25519-sha512".into(),
-        requested_signature_profile: None,
-        chains: vec![],
-    })
+    Intent::KeyCreate(intents::key_create(roster(&[0, 1, 2, 3, 4]), 3, "frost-ed25519-sha512"))
 }
 
 fn change() -> Lifecycle {
-    Lifecycle {
-        target_epoch: EpochName("2".into()),
-        reason: "drill".into(),
-        publication_mode: PublicationMode::Manual,
-        metadata: Default::default(),
-        public_key_artifact_ref: None,
-    }
+    intents::change("2", PublicationMode::Manual)
 }
 
 pub(crate) fn refresh() -> Intent {
-    Intent::Refresh(Refresh { change: change() })
+    samples::intent(Kind::Refresh, PublicationMode::Manual)
 }
 
 pub(crate) fn reshare(new_participants: &[u16]) -> Intent {
-    Intent::Reshare(Reshare {
-        change: change(),
-        new_participants: roster(new_participants),
-        threshold: Threshold(3),
-    })
+    Intent::Reshare(intents::reshare(change(), roster(new_participants), 3))
 }
 
 pub(crate) fn rotate() -> Intent {
-    Intent::Rotate(Rotate {
-        change: change(),
-        new_key_ref: KeyRef("treasury-2".into()),
-        participants: roster(&[2, 3, 4]),
-        threshold: Threshold(3),
-    })
+    Intent::Rotate(intents::rotate(change(), "treasury-2", roster(&[2, 3, 4]), 3))
 }
 
 pub(crate) fn recover() -> Intent {
-    Intent::Recover(Recover {
-        change: change(),
-        recovery_case_ref: "case-9".into(),
-        recovering_participant: ParticipantIndex(2),
-        helper_participants: roster(&[0, 1]),
-        helper_share_cids: vec![],
-        expected_helper_admission_root: None,
-    })
+    samples::intent(Kind::Recover, PublicationMode::Manual)
 }
 
 pub(crate) fn policy(subjects: &[&str], required: u32) -> Outcome {

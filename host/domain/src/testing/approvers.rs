@@ -2,11 +2,12 @@
 
 use crate::approval::{Approval, ApprovalSignature, ApprovalSubject, Base64Url};
 use crate::ids::Hex32;
-use crate::time::EpochMs;
 use ed25519_dalek::Signer;
 use p256::ecdsa::Signature;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+
+pub use crate::samples::approval;
 
 /// The relying party of every [`Authenticator`].
 pub const RP_ID: &str = "approve.example";
@@ -14,43 +15,26 @@ pub const RP_ID: &str = "approve.example";
 pub const ORIGIN: &str = "https://approve.example";
 
 /// An Ed25519 key with a fixed seed.
-#[must_use]
 pub fn key(byte: u8) -> ed25519_dalek::SigningKey {
     ed25519_dalek::SigningKey::from_bytes(&[byte; 32])
 }
 
 /// A key's entry in a registry.
-#[must_use]
 pub fn key_entry(key: &ed25519_dalek::SigningKey) -> Value {
     json!({ "kind": "ed25519", "public_key": Hex32::new(key.verifying_key().to_bytes()) })
 }
 
 /// An approver of tenant `default` in the role `approver`.
-#[must_use]
 pub fn entry(subject_id: &str, keys: &[Value]) -> Value {
     json!({ "subject_id": subject_id, "tenants": ["default"], "roles": ["approver"], "keys": keys })
 }
 
 /// A registry's text.
-#[must_use]
 pub fn registry(entries: &[Value]) -> String {
     json!({ "format": "svc/approvers/v1", "approvers": entries }).to_string()
 }
 
-/// An unsigned approval in the role `approver`.
-#[must_use]
-pub fn approval(subject_id: &str, claimed_at_ms: i64) -> Approval {
-    Approval {
-        subject_id: subject_id.to_owned(),
-        roles: vec!["approver".to_owned()],
-        claimed_at_ms,
-        approved_at_ms: EpochMs(u64::try_from(claimed_at_ms).unwrap_or_default()),
-        signature: None,
-    }
-}
-
 /// The approval, signed with a key.
-#[must_use]
 pub fn signed(
     mut approval: Approval,
     subject: &ApprovalSubject<'_>,
@@ -62,7 +46,6 @@ pub fn signed(
 }
 
 /// A key's signature over the message of a statement.
-#[must_use]
 pub fn signature(key: &ed25519_dalek::SigningKey, message: &[u8]) -> ApprovalSignature {
     let public_key = Hex32::new(key.verifying_key().to_bytes());
     let signature = crate::ed25519::Signature::new(key.sign(message).to_bytes());
@@ -80,26 +63,22 @@ pub struct Authenticator {
 
 impl Authenticator {
     /// An authenticator with a fixed key.
-    #[must_use]
     pub fn new(byte: u8) -> Self {
         let key = p256::ecdsa::SigningKey::from_slice(&[byte; 32]).unwrap();
         Self { key, credential_id: vec![byte; 16], origin: ORIGIN.to_owned(), flags: 0x05 }
     }
 
     /// The same authenticator with other flags (section 6.1); the default is user present and verified, `0x05`.
-    #[must_use]
     pub fn with_flags(&self, flags: u8) -> Self {
         Self { flags, ..self.clone() }
     }
 
     /// The same authenticator, used at another origin.
-    #[must_use]
     pub fn at_origin(&self, origin: &str) -> Self {
         Self { origin: origin.to_owned(), ..self.clone() }
     }
 
     /// The credential's entry in a registry.
-    #[must_use]
     pub fn entry(&self) -> Value {
         let point = self.key.verifying_key().to_encoded_point(false);
         json!({
@@ -109,14 +88,12 @@ impl Authenticator {
     }
 
     /// The approval with an assertion over this challenge.
-    #[must_use]
     pub fn asserted(&self, mut approval: Approval, challenge: Hex32) -> Approval {
         approval.signature = Some(Box::new(self.assertion(challenge)));
         approval
     }
 
     /// An assertion over this challenge.
-    #[must_use]
     pub fn assertion(&self, challenge: Hex32) -> ApprovalSignature {
         let challenge = Base64Url(challenge.as_bytes().to_vec());
         let client = json!({ "type": "webauthn.get", "challenge": challenge, "origin": self.origin });
@@ -134,7 +111,6 @@ impl Authenticator {
     }
 
     /// The approval, signed correctly.
-    #[must_use]
     pub fn signed(&self, approval: Approval, subject: &ApprovalSubject<'_>) -> Approval {
         let challenge = subject.statement(&approval).digest().unwrap();
         self.asserted(approval, challenge)

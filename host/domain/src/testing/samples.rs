@@ -5,14 +5,12 @@ use crate::approval::Approval;
 use crate::binding::ClientBinding;
 use crate::dsse::Envelope;
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
-use crate::intent::{
-    AssetAction, Intent, KeyCreate, Lifecycle, OperationType, Payment, PublicationMode, Recover, Refresh,
-    Reshare, Rotate, SigningTerms,
-};
+use crate::intent::{Intent, OperationType, Payment, PublicationMode, Refresh, SigningTerms};
 use crate::key::{CustodyKey, Epoch, KeyState, PublicKey};
 use crate::operation::{KeySlot, Operation, Submission, target};
 use crate::policy::{Decision, Outcome, Quorum, Request};
-use crate::roster::{ParticipantIndex, Roster, Threshold};
+use crate::roster::{Roster, Threshold};
+use crate::samples;
 use crate::time::EpochMs;
 
 /// The kinds of intents.
@@ -42,90 +40,35 @@ impl Kind {
 }
 
 /// A Hex32 of 32 equal bytes.
-#[must_use]
 pub fn hex32(byte: u8) -> Hex32 {
     Hex32::new([byte; 32])
 }
 
-fn roster(indices: &[u16]) -> Roster {
+/// A roster of these participants.
+pub fn roster(indices: &[u16]) -> Roster {
     Roster::parse(indices).unwrap()
 }
 
-fn terms(publication_mode: PublicationMode) -> SigningTerms {
-    SigningTerms {
-        requested_participants: roster(&[0, 1, 2]),
-        threshold: None,
-        bip32: None,
-        taproot: None,
-        epoch_fence_token_hex: None,
-        public_key_artifact_ref: None,
-        publication_mode,
-    }
-}
-
 /// An intent on the key `treasury`, held by nodes 0, 1 and 2 with the threshold 2.
-#[must_use]
 pub fn intent(kind: Kind, mode: PublicationMode) -> Intent {
-    let change = Lifecycle {
-        target_epoch: EpochName("2".into()),
-        reason: "drill".into(),
-        publication_mode: mode,
-        metadata: Default::default(),
-        public_key_artifact_ref: None,
-    };
+    let terms = || SigningTerms { publication_mode: mode, ..samples::terms(roster(&[0, 1, 2])) };
+    let change = samples::change("2", mode);
     match kind {
-        Kind::Payment => Intent::Payment(Payment {
-            key_ref: Some(KeyRef("treasury".into())),
-            from_account: "acct-1".into(),
-            to_account: "acct-2".into(),
-            amount_minor: 12_500,
-            currency: "EUR".into(),
-            reference: None,
-            terms: terms(mode),
-        }),
-        Kind::AssetAction => Intent::AssetAction(AssetAction {
-            asset_id: "btc".into(),
-            action: "transfer".into(),
-            chain_id: "bitcoin".into(),
-            request_digest: hex32(7),
-            typed_data_root: hex32(8),
-            public_fields: Default::default(),
-            terms: terms(mode),
-        }),
-        Kind::KeyCreate => Intent::KeyCreate(KeyCreate {
-            asset_id: "btc".into(),
-            purpose: "cold".into(),
-            participants: roster(&[0, 1, 2]),
-            threshold: Threshold(2),
-            signature_profile: "frost-ed25519-sha512".into(),
-            requested_signature_profile: None,
-            chains: vec![],
-        }),
+        Kind::Payment => {
+            Intent::Payment(Payment { key_ref: Some(KeyRef("treasury".into())), ..samples::payment(terms()) })
+        }
+        Kind::AssetAction => Intent::AssetAction(samples::asset_action(hex32(7), terms())),
+        Kind::KeyCreate => {
+            Intent::KeyCreate(samples::key_create(roster(&[0, 1, 2]), 2, "frost-ed25519-sha512"))
+        }
         Kind::Refresh => Intent::Refresh(Refresh { change }),
-        Kind::Reshare => Intent::Reshare(Reshare {
-            change,
-            new_participants: roster(&[1, 2, 3, 4]),
-            threshold: Threshold(3),
-        }),
-        Kind::Rotate => Intent::Rotate(Rotate {
-            change,
-            new_key_ref: KeyRef("treasury-2".into()),
-            participants: roster(&[2, 3, 4, 5]),
-            threshold: Threshold(3),
-        }),
-        Kind::Recover => Intent::Recover(Recover {
-            change,
-            recovery_case_ref: "case-9".into(),
-            recovering_participant: ParticipantIndex(2),
-            helper_participants: roster(&[0, 1]),
-            helper_share_cids: vec![],
-            expected_helper_admission_root: None,
-        }),
+        Kind::Reshare => Intent::Reshare(samples::reshare(change, roster(&[1, 2, 3, 4]), 3)),
+        Kind::Rotate => Intent::Rotate(samples::rotate(change, "treasury-2", roster(&[2, 3, 4, 5]), 3)),
+        Kind::Recover => Intent::Recover(samples::recover(change, 2, roster(&[0, 1]))),
     }
 }
 
 /// An `ALLOW` that counts these subjects and requires `required` of them.
-#[must_use]
 pub fn verdict(subjects: &[String], required: u32) -> Outcome {
     let satisfied = u32::try_from(subjects.len()).unwrap() >= required;
     Outcome {
@@ -144,28 +87,18 @@ pub fn verdict(subjects: &[String], required: u32) -> Outcome {
 }
 
 /// The outcome with the digest of its request, as the policy host returns it.
-#[must_use]
 pub fn evaluated(request: &Request<'_>, verdict: Outcome) -> Outcome {
     Outcome { input_hash: request.digest().unwrap(), ..verdict }
 }
 
 /// The submission of an intent, whose policy requires `required` approvals.
-#[must_use]
 pub fn submission(intent: Intent, required: u32) -> Submission {
     let successor = matches!(intent, Intent::Rotate(_))
         .then(|| KeySlot { key_ref: KeyRef("treasury-2".into()), key_id: KeyId(hex32(14)) });
     Submission {
         operation_id: OperationId(hex32(1)),
         tenant: Tenant("default".into()),
-        submitter: ClientBinding {
-            client_id: "desk".into(),
-            subject_id: "carol".into(),
-            roles: vec![],
-            scopes: vec![],
-            cert_sha256: None,
-            token_jti: None,
-            tenant: None,
-        },
+        submitter: ClientBinding { client_id: "desk".into(), roles: vec![], ..samples::submitter("carol") },
         intent_hash: intent.hash().unwrap(),
         intent,
         key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
@@ -177,13 +110,11 @@ pub fn submission(intent: Intent, required: u32) -> Submission {
 }
 
 /// An unsigned approval.
-#[must_use]
 pub fn approval(subject: &str, at: EpochMs) -> Approval {
-    Approval { approved_at_ms: at, ..super::approvers::approval(subject, 0) }
+    Approval { approved_at_ms: at, ..samples::approval(subject, 0) }
 }
 
 /// The key of the samples, in the epoch that their decisions admit.
-#[must_use]
 pub fn key() -> CustodyKey {
     CustodyKey {
         key_id: KeyId(hex32(2)),
@@ -209,7 +140,6 @@ pub fn key() -> CustodyKey {
 }
 
 /// The admission of an operation, without a valid signature.
-#[must_use]
 pub fn admission(operation: &Operation) -> Admission {
     let key = key();
     let target = target(operation, Some(&key));

@@ -11,11 +11,11 @@ use gateway_engine::ports::{Activated, Activation, ReadClock, StorePolicies, Sto
 use gateway_policy::bundle::{ActivationRecord, Pins, Vector};
 use gateway_policy::testing::{
     NOW, author, bundle_of, committed, committed_bundle, engine, facts, guest, key, payment, signed, with,
+    write_folder,
 };
 use gateway_policy::{BundleFiles, Evaluator, TrustPolicy};
 use gateway_store::Store;
 use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use tempfile::TempDir;
@@ -69,11 +69,11 @@ impl Deployment {
     }
 
     pub(in crate::tests) fn offer(&self, files: &BundleFiles) {
-        write(&self.path("bundle"), files);
+        write_folder(&self.path("bundle"), files);
     }
 
     pub(in crate::tests) fn offer_candidate(&self, files: &BundleFiles) {
-        write(&self.path("candidate"), files);
+        write_folder(&self.path("candidate"), files);
     }
 
     pub(in crate::tests) fn remove_bundle(&self) {
@@ -188,17 +188,6 @@ impl StorePolicies for TamperedStore {
 
     async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable> {
         self.store.bundle_file(bundle_hash, name).await
-    }
-}
-
-fn write(folder: &Path, files: &BundleFiles) {
-    if folder.exists() {
-        fs::remove_dir_all(folder).unwrap();
-    }
-    for (name, bytes) in files.iter() {
-        let path = folder.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
     }
 }
 
