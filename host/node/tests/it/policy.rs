@@ -7,12 +7,12 @@ use gateway_domain::approval::{Approval, Approvers, PinnedRegistry, SigningRule}
 use gateway_domain::intent::{Intent, Payment, Taproot};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::policy::spending::HOUR_MS;
-use gateway_domain::policy::{Decision, FactRead, Outcome, Recorded};
-use gateway_domain::testing::approvers::{approval, entry, key, key_entry, registry, signed};
-use gateway_domain::time::DAY_MS;
+use gateway_domain::policy::{Decision, FactRead, Recorded};
+use gateway_domain::testing::approvers::{key, key_entry, registry};
+use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_node::testing::{
-    Case, SUITES, asset_action, bundle, bundle_key, named_bundle, offer, payment, refresh, reshare,
-    signed_bundle, submitter, trusted_bundle,
+    Case, SUITES, allow, asset_action, bundle, bundle_key, named_bundle, offer, paying, refresh, registered,
+    reshare, signed_bundle, submitter, trusted_bundle,
 };
 use gateway_node::{AdmitRequest, CeremonyStart, Code, NodeError};
 use gateway_policy::BundleFiles;
@@ -20,27 +20,11 @@ use gateway_policy::bundle::{COMPONENT_FILE, Expectation, MANIFEST_FILE, Vector,
 use serde_json::json;
 use std::sync::Arc;
 
-/// Makes any outcome an ALLOW by the approvers who are asked for, with the hash that fits.
-pub(crate) fn allow(outcome: &mut Outcome) {
-    outcome.decision = Decision::Allow;
-    outcome.quorum.subjects = vec!["alice".into(), "bob".into()];
-    outcome.quorum.satisfied = true;
-    outcome.output_hash = outcome.output_digest();
-}
-
-fn paying(to: &str, amount_minor: i64) -> Intent {
-    let Intent::Payment(paid) = payment(&[0, 1, 2], None) else { panic!() };
-    Intent::Payment(Payment { to_account: to.into(), amount_minor, ..paid })
-}
-
 /// Nodes that permit payments to `acct-2` only, and require signed approvals of Alice, Bob or Carol.
 async fn group() -> Group {
     let mut group = Group::with_key(3, 2, SUITES[1]).await;
     group.rules.permitted_recipients = "acct-2".into();
-    let mut carol = entry("carol", &[key_entry(&key(3))]);
-    carol["roles"] = json!(["approver", "treasurer"]);
-    let entries = [entry("alice", &[key_entry(&key(1))]), entry("bob", &[key_entry(&key(2))]), carol];
-    let approvers = Approvers::parse(registry(&entries).as_bytes()).unwrap();
+    let approvers = registered(key_entry(&key(1)));
     group
         .set_signed_approvals(SigningRule::Required(PinnedRegistry::new(Arc::new(approvers), DAY_MS * 30)))
         .await;
@@ -58,14 +42,7 @@ fn approved(group: &Group, id: u8, intent: Intent) -> Case {
 
 /// A genuine approval of the case as it is now, by one of the registered approvers.
 fn approval_by(case: &Case, name: &str, roles: &[&str]) -> Approval {
-    let byte = match name {
-        "alice" => 1,
-        "bob" => 2,
-        _ => 3,
-    };
-    let mut unsigned = approval(name, i64::try_from(NOW).unwrap());
-    unsigned.roles = roles.iter().map(ToString::to_string).collect();
-    signed(unsigned, &case.approval_subject(), &key(byte))
+    case.approval_by(name, roles, EpochMs(NOW))
 }
 
 fn set_approvals(case: &mut Case, approvals: Vec<Approval>) {
@@ -261,29 +238,6 @@ async fn people_whom_the_policy_counts_are_as_many_as_the_node_requires() {
     group.rules.required_approvals = 2;
     group.restart_all().await;
     group.admit(&three).await;
-}
-
-#[tokio::test]
-async fn node_requires_people_in_roles_by_its_own_registry() {
-    let mut group = group().await;
-    group.approver_roles.insert("treasurer".into(), 1);
-    group.restart_all().await;
-    let missing = approved(&group, 1, paying("acct-2", 12_500));
-    let (code, detail) = refused_everywhere(&group, &missing, &missing.request()).await;
-    assert_eq!(code, Code::AdmissionRefused, "{detail}");
-    assert!(detail.contains("0 of 1 required approvals in the role `treasurer`"), "{detail}");
-    // Bob states a role that the registry does not give him.
-    let mut claimed = approved(&group, 1, paying("acct-2", 12_500));
-    let approvals =
-        vec![approval_by(&claimed, "alice", &["approver"]), approval_by(&claimed, "bob", &["treasurer"])];
-    set_approvals(&mut claimed, approvals);
-    let (code, detail) = refused_everywhere(&group, &claimed, &claimed.request()).await;
-    assert_eq!(code, Code::ApprovalRefused, "{detail}");
-    let mut genuine = approved(&group, 1, paying("acct-2", 12_500));
-    let approvals =
-        vec![approval_by(&genuine, "alice", &["approver"]), approval_by(&genuine, "carol", &["treasurer"])];
-    set_approvals(&mut genuine, approvals);
-    group.admit(&genuine).await;
 }
 
 /// Where signatures are optional, roles without a signature are only what the gateway states.

@@ -5,32 +5,20 @@ use super::victims::{
 };
 use ed25519_dalek::Signer;
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE};
+use gateway_domain::approval::approvals_root;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::ids::{KeyRef, Tenant};
-use gateway_domain::intent::{Intent, OperationType, Payment};
-use gateway_domain::policy::{Decision, Outcome};
+use gateway_domain::intent::{Intent, OperationType};
+use gateway_domain::policy::Decision;
 use gateway_domain::roster::Threshold;
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, NOT_AFTER, approvals, asset_action, authority, bundle_key, hex32, key_id, named_bundle, offer,
-    owner, payment, roster, signed_bundle, submitter, trusted_bundle,
+    Case, NOT_AFTER, allow, approvals, asset_action, authority, bundle_key, hex32, key_id, named_bundle,
+    offer, owner, paying, payment, roster, signed_bundle, submitter, trusted_bundle,
 };
 use gateway_node::wire::OfferBundleRequest;
 use gateway_node::{AdmitRequest, Owner};
-
-/// Makes any outcome an ALLOW by Alice and Bob, with the hash that fits.
-fn allow(outcome: &mut Outcome) {
-    outcome.decision = Decision::Allow;
-    outcome.quorum.subjects = vec!["alice".into(), "bob".into()];
-    outcome.quorum.satisfied = true;
-    outcome.output_hash = outcome.output_digest();
-}
-
-fn paying(to: &str, amount_minor: i64) -> Intent {
-    let Intent::Payment(paid) = payment(&[0, 1, 2], None) else { panic!() };
-    Intent::Payment(Payment { to_account: to.into(), amount_minor, ..paid })
-}
 
 /// Sends node 0 the admission with this request.
 async fn admit(victims: &Victims, case: &Case, request: &AdmitRequest) -> Answer {
@@ -58,11 +46,18 @@ async fn decision_needs_a_pinned_signer_canonical_form_and_a_valid_time() {
     let moved = Envelope { payload: later.envelope.payload, ..valid.envelope.clone() };
     let spaced = sealed(&case, &serde_json::to_vec_pretty(&case.decision()).unwrap());
     let own = Case { authority: authority(9), ..case.clone() }.request().envelope;
+    let (mut altered, mut retyped) = (valid.envelope.clone(), valid.envelope.clone());
+    let first = &mut altered.signatures[0].sig;
+    let other = if first.starts_with('A') { "B" } else { "A" };
+    first.replace_range(..1, other);
+    retyped.payload_type.push('x');
     for (what, envelope) in [
         ("a decision that the attacker signs", own),
         ("a decision without a signature", unsigned),
         ("a signature over another decision", moved),
         ("a decision that is not in canonical form", spaced),
+        ("an altered signature", altered),
+        ("a payload of another type", retyped),
     ] {
         let answer = admit(&victims, &case, &AdmitRequest { envelope, ..valid.clone() }).await;
         assert_refused(what, answer, "admission_refused", "");
@@ -73,11 +68,15 @@ async fn decision_needs_a_pinned_signer_canonical_form_and_a_valid_time() {
         ("a decision that is not valid yet", NOW + 1, NOT_AFTER.0, "admission_expired"),
         ("a decision that is no longer valid", 0, NOW, "admission_expired"),
         ("a decision that is valid for too long", 0, longest + 1, "admission_refused"),
+        ("a decision that is valid without end", 0, u64::MAX, "admission_refused"),
     ] {
         let mut case = case.clone();
         (case.decision.not_before_ms, case.decision.not_after_ms) = (EpochMs(from), EpochMs(until));
         victims.assert_not_admitted(what, &case, error, "").await;
     }
+    let mut last = case;
+    last.decision.not_after_ms.0 = longest;
+    victims.admit(0, &last).await.unwrap();
     victims.assert_still_sign(2).await;
 }
 
@@ -87,7 +86,7 @@ type Alter = fn(&mut Case);
 #[tokio::test]
 async fn decision_must_fit_intent_digest_signers_threshold_epoch_and_derived_key() {
     let victims = Victims::with_key().await;
-    let tricks: [(&str, Alter, &str, &str); 8] = [
+    let tricks: [(&str, Alter, &str, &str); 9] = [
         (
             "another digest",
             |it| it.decision.request_digest = hex32(99),
@@ -112,6 +111,12 @@ async fn decision_must_fit_intent_digest_signers_threshold_epoch_and_derived_key
             |it| it.decision.threshold = Threshold(1),
             "admission_refused",
             "lowers the key's threshold",
+        ),
+        (
+            "a threshold above the number of signers",
+            |it| it.decision.threshold = Threshold(4),
+            "admission_refused",
+            "",
         ),
         ("another epoch", |it| it.decision.epoch_root = hex32(5), "epoch_conflict", "in another epoch"),
         (
@@ -144,6 +149,11 @@ async fn decision_must_fit_intent_digest_signers_threshold_epoch_and_derived_key
     victims.assert_not_admitted("other nodes", &without_us, "admission_refused", "not among").await;
     let unknown = victims.case(3, payment(&[0, 1, 2, 3], None));
     victims.assert_not_admitted("a signer without a share", &unknown, "admission_refused", "no share").await;
+    let mut more = payment(&[0, 1, 2], None);
+    let Intent::Payment(paid) = &mut more else { panic!() };
+    paid.terms.threshold = Some(Threshold(3));
+    let below = victims.case(6, more);
+    victims.assert_not_admitted("fewer than the intent asks for", &below, "admission_refused", "").await;
     let mut intent = payment(&[0, 1, 2], None);
     let Intent::Payment(paid) = &mut intent else { panic!() };
     paid.terms.epoch_fence_token_hex = Some(hex32(7).to_string());
@@ -157,11 +167,15 @@ async fn decision_must_fit_intent_digest_signers_threshold_epoch_and_derived_key
 #[tokio::test]
 async fn decision_must_be_for_the_key_that_the_intent_names() {
     let victims = Victims::with_key().await;
-    let mut named = payment(&[0, 1, 2], None);
-    let Intent::Payment(paid) = &mut named else { panic!() };
-    paid.key_ref = Some(KeyRef("vault".into()));
-    let named = victims.case(1, named);
+    let naming = |id: u8, name: &str| {
+        let mut intent = payment(&[0, 1, 2], None);
+        let Intent::Payment(paid) = &mut intent else { panic!() };
+        paid.key_ref = Some(KeyRef(name.into()));
+        victims.case(id, intent)
+    };
+    let named = naming(1, "vault");
     victims.assert_not_admitted("another name", &named, "admission_refused", "names another key").await;
+    victims.admit(0, &naming(6, "treasury")).await.unwrap();
     for (what, claimed) in [
         ("another key's name", owner("vault")),
         ("another tenant", Owner { tenant: Tenant("second".into()), ..owner("treasury") }),
@@ -191,6 +205,7 @@ async fn approvals_must_be_signed_by_registered_people_for_this_operation() {
     };
     let mut as_bob = by(&case, "mallory");
     as_bob.subject_id = "bob".into();
+    let spelled = by(&case, "ALICE");
     let tricks = [
         ("unsigned approvals", approvals(&["alice", "bob"]), "approval_refused", "alice"),
         (
@@ -236,6 +251,12 @@ async fn approvals_must_be_signed_by_registered_people_for_this_operation() {
             "admission_refused",
             "1 of 2 required",
         ),
+        (
+            "one person in two spellings",
+            vec![by(&case, "alice"), spelled],
+            "admission_refused",
+            "1 of 2 required",
+        ),
         ("one person", vec![by(&case, "bob")], "admission_refused", "1 of 2 required"),
         ("no approval", vec![], "admission_refused", "0 of 2 required"),
     ];
@@ -247,6 +268,10 @@ async fn approvals_must_be_signed_by_registered_people_for_this_operation() {
     request.approvals.swap(0, 1);
     let answer = admit(&victims, &case, &request).await;
     assert_refused("other approvals than decided", answer, "admission_refused", "other approvals");
+    let mut of_another_intent = case.clone();
+    of_another_intent.decision.approvals_root = approvals_root(hex32(1), &case.approvals).unwrap();
+    let what = "approvals of another intent than decided";
+    victims.assert_not_admitted(what, &of_another_intent, "admission_refused", "other approvals").await;
     victims.assert_still_sign(3).await;
 }
 
@@ -261,7 +286,14 @@ async fn submitter_is_no_approver_and_each_role_has_its_minimum() {
     victims.approver_roles = [("treasurer".to_owned(), 1)].into();
     victims.restart().await;
     let without = victims.payment(2);
-    victims.assert_not_admitted("no treasurer", &without, "admission_refused", "role `treasurer`").await;
+    victims
+        .assert_not_admitted(
+            "no treasurer",
+            &without,
+            "admission_refused",
+            "0 of 1 required approvals in the role `treasurer`",
+        )
+        .await;
     let as_treasurer = |name: &str| {
         let treasurer = approval_in(&without, name, &["approver", "treasurer"]);
         without.clone().with_approvals(vec![treasurer, approval_by(&without, "bob")])

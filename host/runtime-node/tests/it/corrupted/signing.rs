@@ -1,10 +1,10 @@
 //! Rows 11, 12, 18 and 19 of the table: what a node checks before a signature share leaves it.
 
-use super::victims::{NOW, Victims, approved_by, approvers, assert_refused};
+use super::victims::{NOW, Victims, approved_by, assert_refused};
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{key, key_entry};
-use gateway_node::testing::{Case, bundle_key, hex32, payment, trust_roots};
+use gateway_node::testing::{Case, bundle_key, hex32, payment, registered, trust_roots};
 use gateway_policy::Pins;
 use gateway_threshold::derive::derive;
 use gateway_threshold::sign::SigningPackage;
@@ -156,11 +156,11 @@ async fn approver_or_bundle_revoked_since_the_admission_stops_the_execution() {
     };
     let mut revoked = key_entry(&key(1));
     revoked["revoked_at_ms"] = json!(NOW);
-    victims.approvers.replace_registry(Some(Arc::new(approvers(revoked))));
+    victims.approvers.replace_registry(Some(Arc::new(registered(revoked))));
     refused("a revoked key of an approver", "approval_refused").await;
     victims.approvers.replace_registry(None);
     refused("a registry that cannot be read", "unavailable").await;
-    victims.approvers.replace_registry(Some(Arc::new(approvers(key_entry(&key(1))))));
+    victims.approvers.replace_registry(Some(Arc::new(registered(key_entry(&key(1))))));
     let mut roots: serde_json::Value = serde_json::from_slice(&trust_roots()).unwrap();
     let public = gateway_domain::ids::Hex32::new(bundle_key().verifying_key().to_bytes());
     roots["revoked"] = json!([public]);

@@ -5,7 +5,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use gateway_domain::admission::Target;
-use gateway_domain::approval::{Approval, Approvers, PinnedRegistry, SigningRule};
+use gateway_domain::approval::{Approval, PinnedRegistry, SigningRule};
 use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::ids::{EpochName, OperationId};
 use gateway_domain::intent::Intent;
@@ -14,11 +14,11 @@ use gateway_domain::operation::EffectStep;
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
-use gateway_domain::testing::approvers::{approval, entry, key, key_entry, registry, signed};
+use gateway_domain::testing::approvers::{key, key_entry};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, KEY, before_creation, bundle, clock, hex32, offer, payment, policy_trust, roster, settings,
-    submitter,
+    Case, KEY, before_creation, bundle, clock, hex32, offer, payment, policy_trust, registered, roster,
+    settings, submitter,
 };
 use gateway_node::wire::{
     CallContext, ExecuteAnswer, ExecuteBody, NodeAdmissionDecisionRequest, Nothing, OfferBundleRequest,
@@ -95,14 +95,6 @@ pub(crate) struct Victims {
     keys: Option<PublicKeys>,
 }
 
-/// The nodes' registry: Alice, Bob, and Carol who is a treasurer too. `alice` is the entry of Alice's key.
-pub(crate) fn approvers(alice: Value) -> Approvers {
-    let mut carol = entry("carol", &[key_entry(&key(3))]);
-    carol["roles"] = json!(["approver", "treasurer"]);
-    let entries = [entry("alice", &[alice]), entry("bob", &[key_entry(&key(2))]), carol];
-    Approvers::parse(registry(&entries).as_bytes()).unwrap()
-}
-
 /// A genuine approval of the case as it is now. Anyone but Alice, Bob and Carol has a key that is in no registry.
 pub(crate) fn approval_by(case: &Case, name: &str) -> Approval {
     approval_in(case, name, &["approver"])
@@ -110,10 +102,7 @@ pub(crate) fn approval_by(case: &Case, name: &str) -> Approval {
 
 /// As [`approval_by`], in these roles.
 pub(crate) fn approval_in(case: &Case, name: &str, roles: &[&str]) -> Approval {
-    let byte = ["alice", "bob", "carol"].iter().position(|known| *known == name).map_or(9, |at| at + 1);
-    let mut unsigned = approval(name, NOW.cast_signed());
-    unsigned.roles = roles.iter().map(ToString::to_string).collect();
-    signed(unsigned, &case.approval_subject(), &key(u8::try_from(byte).unwrap()))
+    case.approval_by(name, roles, EpochMs(NOW))
 }
 
 /// The case with genuine approvals of these people.
@@ -146,7 +135,7 @@ pub(crate) fn admission_of(case: &Case, request: &AdmitRequest) -> NodeAdmission
 impl Victims {
     pub(crate) async fn open() -> Self {
         let pinned_registry =
-            PinnedRegistry::new(Arc::new(approvers(key_entry(&key(1)))), APPROVAL_AGE_MAX_MS);
+            PinnedRegistry::new(Arc::new(registered(key_entry(&key(1)))), APPROVAL_AGE_MAX_MS);
         let mut victims = Self {
             folder: tempfile::tempdir().unwrap(),
             nodes: vec![],
