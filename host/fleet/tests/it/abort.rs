@@ -50,8 +50,7 @@ async fn receiver_that_is_lost_before_the_decision_does_not_keep_the_key_busy() 
     let undiscarded = [ParticipantIndex(2)].into();
     assert_eq!(discarding.phase, Phase::DiscardingRest { round: 2, undiscarded });
     assert_eq!((world.keys[&KEY].state, world.keys[&KEY].busy_with), (KeyState::Active, None));
-    let signed = world.complete(operation(2, asset_action(&[0, 1, 2], 7))).await;
-    check_signature(signed.signature.as_ref().unwrap());
+    world.signed(operation(2, asset_action(&[0, 1, 2], 7))).await;
     let reshared = world.complete(operation(3, reshare("2", &[0, 1], 2))).await;
     assert_eq!(reshared.phase, Phase::Published, "{:?}", reshared.failure);
 
@@ -83,8 +82,7 @@ async fn receiver_that_is_lost_after_the_decision_is_recovered() {
     assert_eq!(recovered.phase, Phase::Published, "{:?}", recovered.failure);
     let erased = [("1", "erased"), ("2", "erased"), ("3", "active")].map(to_owned);
     assert_eq!(shares(&world, 0).await, erased);
-    let signed = world.complete(operation(3, asset_action(&[0, 2], 7))).await;
-    check_signature(signed.signature.as_ref().unwrap());
+    world.signed(operation(3, asset_action(&[0, 2], 7))).await;
 }
 
 fn to_owned((epoch, state): (&str, &str)) -> (String, String) {
@@ -162,9 +160,7 @@ async fn attempt_with_two_packages_that_cannot_be_completed_ends() {
             let lost = world.perform_pending(&signing).await.unwrap();
             let Outcome::AttemptLost { receipts, .. } = &lost else { panic!("{lost:?}") };
             assert!(receipts.iter().all(|receipt| receipt.package_hash.is_some()), "{receipts:?}");
-            let published = world.complete(signing).await;
-            assert_eq!(published.phase, Phase::Published, "{:?}", published.failure);
-            check_signature(published.signature.as_ref().unwrap());
+            world.signed(signing).await;
         }
     }
 }
@@ -213,9 +209,7 @@ async fn attempt_waits_for_a_signer_that_can_still_discard_it() {
     std::fs::remove_dir(world.path(4)).unwrap();
     std::fs::rename(&aside, world.path(4)).unwrap();
     world.restart().await;
-    let published = world.complete(signing).await;
-    assert_eq!(published.phase, Phase::Published, "{:?}", published.failure);
-    check_signature(published.signature.as_ref().unwrap());
+    world.signed(signing).await;
 }
 
 #[tokio::test]

@@ -70,8 +70,7 @@ async fn operation_signs_after_a_crash_between_the_rounds() {
         let node = world.node(signer).await;
         assert!(node.signing_share(&call(&world, &signing, signer), &stale).await.is_err());
     }
-    let signed = world.complete(signing).await;
-    check_signature(signed.signature.as_ref().unwrap());
+    world.signed(signing).await;
 }
 
 #[tokio::test]
@@ -89,9 +88,7 @@ async fn crash_after_some_signed_costs_one_attempt() {
         assert!(matches!(lost, Outcome::AttemptLost { .. }), "{lost:?}");
         let next = world.record_outcome(signing, lost);
         assert_eq!(next.phase, Phase::Executing { attempt: 2 });
-        let signed = world.complete(next).await;
-        assert_eq!(signed.phase, Phase::Published);
-        check_signature(signed.signature.as_ref().unwrap());
+        world.signed(next).await;
     }
 }
 
@@ -163,6 +160,5 @@ async fn key_creation_lost_in_a_crash_succeeds_in_the_next_attempt() {
     assert!(matches!(lost, Outcome::AttemptLost { .. }), "{lost:?}");
     let created = world.complete(creating).await;
     assert_eq!(created.phase, Phase::Published);
-    let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    check_signature(signed.signature.as_ref().unwrap());
+    world.signed(operation(1, asset_action(&[0, 1, 2], 7))).await;
 }

@@ -15,10 +15,7 @@ async fn created_keys_sign() {
         for (n, threshold) in [(3, 2), (5, 3)] {
             let mut world = World::with_key(n, threshold, suite).await;
             let participants: Vec<u16> = (0..n).collect();
-            let signed = world.complete(operation(1, asset_action(&participants, 7))).await;
-            assert_eq!(signed.phase, Phase::Published, "{:?}", signed.failure);
-            let signature = signed.signature.unwrap();
-            check_signature(&signature);
+            let signature = world.signed(operation(1, asset_action(&participants, 7))).await;
             assert_eq!(signature.signed_digest, gateway_node::testing::hex32(7));
             assert_eq!(signature.signers.n_participants(), usize::from(threshold));
             let key = world.keys.values().next().unwrap();
@@ -30,15 +27,13 @@ async fn created_keys_sign() {
 #[tokio::test]
 async fn subset_signs_and_a_threshold_can_be_raised() {
     let mut world = World::with_key(5, 3, SUITES[0]).await;
-    let subset = world.complete(operation(1, asset_action(&[1, 3, 4], 7))).await.signature.unwrap();
-    check_signature(&subset);
+    let subset = world.signed(operation(1, asset_action(&[1, 3, 4], 7))).await;
     assert_eq!(subset.signers, gateway_node::testing::roster(&[1, 3, 4]));
     let mut raised = asset_action(&[0, 1, 2, 3, 4], 8);
     if let Intent::AssetAction(action) = &mut raised {
         action.terms.threshold = Some(Threshold(4));
     }
-    let raised = world.complete(operation(2, raised)).await.signature.unwrap();
-    check_signature(&raised);
+    let raised = world.signed(operation(2, raised)).await;
     assert_eq!(raised.signers.n_participants(), 4);
 }
 

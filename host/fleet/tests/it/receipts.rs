@@ -1,6 +1,6 @@
 //! An invalid receipt does not count; the valid receipts of other nodes do. If the step needs the node, the failure names it.
 
-use crate::support::{World, check_signature, operation};
+use crate::support::{World, operation};
 use gateway_domain::operation::signed_receipts;
 use gateway_domain::operation::{EffectStep, Failure, Operation, Outcome, Phase};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement, Signature};
@@ -138,9 +138,7 @@ async fn share_without_a_valid_receipt_does_not_count() {
         assert!(why.detail.contains("participant 1: receipt_refused: the receipt"), "{name}: {why}");
         // It may have released its share, so no other package is signed.
         end_invalid_receipts(&world).await;
-        let signed = world.complete(signing).await;
-        let signature = signed.signature.unwrap();
-        check_signature(&signature);
+        let signature = world.signed(signing).await;
         assert_eq!(signature.signers, roster(&[0, 1]), "{name}");
     }
 }

@@ -1,6 +1,6 @@
 //! A node whose database was replaced by an older copy stops at its next call, and the others continue.
 
-use crate::support::{World, check_signature, operation};
+use crate::support::{World, operation};
 use gateway_domain::operation::Phase;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::DriveNodes;
@@ -22,10 +22,7 @@ async fn restored_node_stops_at_its_next_call_and_the_others_sign() {
     world.fleet.close().await;
     std::fs::write(world.path(0), &backup).unwrap();
 
-    let signed = world.complete(operation(2, asset_action(&[0, 1, 2], 8))).await;
-    assert_eq!(signed.phase, Phase::Published);
-    let signature = signed.signature.unwrap();
-    check_signature(&signature);
+    let signature = world.signed(operation(2, asset_action(&[0, 1, 2], 8))).await;
     assert_eq!(signature.signers, roster(&[1, 2]));
     let node = world.node(0).await;
     assert!(node.is_stopped());
@@ -78,7 +75,5 @@ async fn signature_that_other_nodes_forgot_is_published() {
     for (forgetful, size) in sizes {
         world.node(forgetful).await.readmit(size).await.unwrap();
     }
-    let published = world.complete(signed).await;
-    assert_eq!(published.phase, Phase::Published);
-    check_signature(published.signature.as_ref().unwrap());
+    world.signed(signed).await;
 }

@@ -307,6 +307,15 @@ impl World {
         self.drive(operation, |_| false).await.unwrap()
     }
 
+    /// Drives the signature to its publication, and checks it.
+    pub(crate) async fn signed(&mut self, operation: Operation) -> SignatureResult {
+        let done = self.complete(operation).await;
+        assert_eq!(done.phase, Phase::Published, "{:?}", done.failure);
+        let signature = *done.signature.unwrap();
+        check_signature(&signature);
+        signature
+    }
+
     /// Drives the operation to its ceremony.
     pub(crate) async fn until_ceremony(&mut self, operation: Operation) -> Operation {
         self.drive(operation, |operation| matches!(operation.phase, Phase::Executing { .. })).await.unwrap()

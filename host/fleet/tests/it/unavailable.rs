@@ -1,6 +1,6 @@
 //! Nodes that are down or lost their database: the others continue if they are enough.
 
-use crate::support::{World, check_signature, operation};
+use crate::support::{World, operation};
 use gateway_domain::operation::{Outcome, Phase};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Dependency;
@@ -10,10 +10,7 @@ use gateway_node::testing::{SUITES, asset_action, key_create, roster};
 async fn other_nodes_sign_when_one_lost_its_database() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.lose(&[0]).await;
-    let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    assert_eq!(signed.phase, Phase::Published);
-    let signature = signed.signature.unwrap();
-    check_signature(&signature);
+    let signature = world.signed(operation(1, asset_action(&[0, 1, 2], 7))).await;
     assert_eq!(signature.signers, roster(&[1, 2]));
 }
 
@@ -22,10 +19,7 @@ async fn other_nodes_sign_when_a_share_was_altered() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let sql = "UPDATE share SET secret = CAST(secret || x'00' AS BLOB)";
     world.change(0, sql).await;
-    let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    assert_eq!(signed.phase, Phase::Published);
-    let signature = signed.signature.unwrap();
-    check_signature(&signature);
+    let signature = world.signed(operation(1, asset_action(&[0, 1, 2], 7))).await;
     assert_eq!(signature.signers, roster(&[1, 2]));
     world.change(1, sql).await;
     let signing = world.until_ceremony(operation(2, asset_action(&[0, 1, 2], 8))).await;
@@ -57,9 +51,7 @@ async fn other_nodes_sign_when_one_is_lost_after_admission() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     world.break_disk(&[1]).await;
-    let signed = world.complete(signing).await;
-    assert_eq!(signed.phase, Phase::Published);
-    check_signature(signed.signature.as_ref().unwrap());
+    world.signed(signing).await;
 }
 
 #[tokio::test]
@@ -98,10 +90,7 @@ async fn node_that_missed_the_admission_catches_up() {
     std::fs::remove_dir(&path).unwrap();
     std::fs::rename(&away, &path).unwrap();
     world.break_disk(&[0]).await;
-    let signed = world.complete(signing).await;
-    assert_eq!(signed.phase, Phase::Published);
-    let signature = signed.signature.unwrap();
-    check_signature(&signature);
+    let signature = world.signed(signing).await;
     assert_eq!(signature.signers, roster(&[1, 2]));
 }
 
@@ -136,8 +125,6 @@ async fn signer_that_fails_in_round_two_is_chosen_last_in_the_next_attempt() {
     let lost = world.perform_pending(&signing).await.unwrap();
     let Outcome::AttemptLost { reason: why, .. } = &lost else { panic!("{lost:?}") };
     assert!(why.contains("participant 0: the node's store failed"), "{why}");
-    let signed = world.complete(signing).await;
-    let signature = signed.signature.unwrap();
-    check_signature(&signature);
+    let signature = world.signed(signing).await;
     assert!(!signature.signers.as_set().contains(&ParticipantIndex(0)));
 }
