@@ -258,15 +258,16 @@ impl Network {
         }
     }
 
-    /// Runs with `tamper` applied to the messages from `liar` to `victim`. Returns the victim's error.
+    /// Runs with `tamper` applied to the messages of this round from `liar` to `victim`. Returns the victim's error.
     pub(crate) fn failure_of(
         mut self,
         victim: u16,
         liar: u16,
+        round: u8,
         tamper: impl Fn(&mut Message),
     ) -> ThresholdError {
         self.run(|InFlight { recipient, message }| {
-            if (*recipient, message.from) == (victim, liar) {
+            if (*recipient, message.from, message.round) == (victim, liar, round) {
                 tamper(message);
             }
             true

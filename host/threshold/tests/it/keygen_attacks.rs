@@ -6,18 +6,14 @@ use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 use crate::harness::{BINDING, ED, InFlight, Network, PROOF, TR, copy, flip, params, rng};
 
 /// The error of participant 0 when `tamper` changes the messages that participant 1 sends to it.
-fn failure(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> ThresholdError {
-    Network::start(profile, &[0, 1, 2], 2, 1).failure_of(0, 1, tamper)
+fn failure(profile: SignatureProfile, round: u8, tamper: impl Fn(&mut Message)) -> ThresholdError {
+    Network::start(profile, &[0, 1, 2], 2, 1).failure_of(0, 1, round, tamper)
 }
 
 #[test]
 fn wrong_sub_share_names_its_sender() {
     for profile in SignatureProfile::ALL {
-        let error = failure(profile, |message| {
-            if message.round == 2 {
-                flip(profile, message);
-            }
-        });
+        let error = failure(profile, 2, |message| flip(profile, message));
         assert_eq!(error, ThresholdError::InvalidSecretShare { from: 1 });
         assert_eq!(error.culprits(), [1]);
     }
@@ -28,11 +24,9 @@ fn wrong_proof_of_knowledge_names_its_sender() {
     for profile in SignatureProfile::ALL {
         // Ours is the last, after the one that frost-core verifies.
         for from_end in [PROOF, 2 * PROOF] {
-            let error = failure(profile, |message| {
-                if message.round == 1 {
-                    let low = message.body.len() - from_end + if profile == ED { 32 } else { 63 };
-                    message.body[low] ^= 1;
-                }
+            let error = failure(profile, 1, |message| {
+                let low = message.body.len() - from_end + if profile == ED { 32 } else { 63 };
+                message.body[low] ^= 1;
             });
             assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
             assert_eq!(error.culprits(), [1]);
@@ -47,10 +41,8 @@ fn copied_commitment_is_rejected() {
         let network = Network::start(profile, &[0, 1, 2], 2, 1);
         let of = |from| network.in_flight.iter().find(|flight| flight.message.from == from).unwrap();
         let stolen = of(2).message.body.clone();
-        let error = failure(profile, |message| {
-            if message.round == 1 {
-                message.body = stolen.clone();
-            }
+        let error = failure(profile, 1, |message| {
+            message.body = stolen.clone();
         });
         assert_eq!(error, ThresholdError::InvalidProofOfKnowledge { from: 1 });
     }
@@ -60,11 +52,7 @@ fn copied_commitment_is_rejected() {
 fn undecodable_values_name_their_sender() {
     for profile in SignatureProfile::ALL {
         for round in [1, 2] {
-            let error = failure(profile, |message| {
-                if message.round == round {
-                    message.body[BINDING..].fill(0xff);
-                }
-            });
+            let error = failure(profile, round, |message| message.body[BINDING..].fill(0xff));
             assert_eq!(error, ThresholdError::MalformedMessage { from: 1, round });
             assert_eq!(error.culprits(), [1]);
         }
@@ -74,10 +62,8 @@ fn undecodable_values_name_their_sender() {
 /// The curve crate also reads 33-byte SEC 1 "compact" points: a second encoding of the same key.
 #[test]
 fn noncanonical_encoding_of_a_commitment_is_rejected() {
-    let error = failure(TR, |message| {
-        if message.round == 1 {
-            message.body[BINDING] = 0x05;
-        }
+    let error = failure(TR, 1, |message| {
+        message.body[BINDING] = 0x05;
     });
     assert_eq!(error, ThresholdError::MalformedMessage { from: 1, round: 1 });
 }

@@ -36,13 +36,10 @@ fn helped(key: &Key, params: repair::Params) -> Message {
 /// The errors of participant 2 in a reshare and in a repair, when `tamper` changes the broadcast of participant 0.
 fn failures(key: &Key, tamper: [&dyn Fn(&mut Message); 2]) -> [ThresholdError; 2] {
     let networks = [Network::redistribute(key, &dealer(key), SEED), Network::repair(key, 2, &[0, 1], SEED)];
-    let mut failures = networks.into_iter().zip(tamper).map(|(network, tamper)| {
-        network.failure_of(2, 0, |message| {
-            if message.round == 1 {
-                tamper(message);
-            }
-        })
-    });
+    let mut failures = networks
+        .into_iter()
+        .zip(tamper)
+        .map(|(network, tamper)| network.failure_of(2, 0, 1, |message| tamper(message)));
     [failures.next().unwrap(), failures.next().unwrap()]
 }
 

@@ -22,20 +22,17 @@ fn failure(
     profile: SignatureProfile,
     liar: u16,
     victim: u16,
+    round: u8,
     tamper: impl Fn(&mut Message),
 ) -> ThresholdError {
-    network(profile).failure_of(victim, liar, tamper)
+    network(profile).failure_of(victim, liar, round, tamper)
 }
 
 #[test]
 fn wrong_sub_share_names_its_dealer() {
     for profile in SignatureProfile::ALL {
         for (liar, victim) in [(0, 1), (0, 3), (1, 2), (1, 4)] {
-            let error = failure(profile, liar, victim, |message| {
-                if message.round == 2 {
-                    flip(profile, message);
-                }
-            });
+            let error = failure(profile, liar, victim, 2, |message| flip(profile, message));
             assert_eq!(error, ThresholdError::InvalidSecretShare { from: liar });
             assert_eq!(error.culprits(), [liar]);
         }
@@ -46,11 +43,7 @@ fn wrong_sub_share_names_its_dealer() {
 fn undecodable_values_name_their_dealer() {
     for profile in SignatureProfile::ALL {
         for (liar, victim, round) in [(0, 1, 1), (1, 0, 1), (1, 3, 1), (0, 1, 2), (1, 3, 2)] {
-            let error = failure(profile, liar, victim, |message| {
-                if message.round == round {
-                    message.body[BINDING..].fill(0xff);
-                }
-            });
+            let error = failure(profile, liar, victim, round, |message| message.body[BINDING..].fill(0xff));
             assert_eq!(error, ThresholdError::MalformedMessage { from: liar, round });
             assert_eq!(error.culprits(), [liar]);
         }
@@ -60,12 +53,10 @@ fn undecodable_values_name_their_dealer() {
 /// The identity as the last commitment would lower the degree of the polynomial, and so the threshold.
 #[test]
 fn identity_commitment_is_rejected() {
-    let error = failure(ED, 0, 3, |message| {
-        if message.round == 1 {
-            let last = BINDING + 2 * 32;
-            message.body[last..last + 32].fill(0);
-            message.body[last] = 1;
-        }
+    let error = failure(ED, 0, 3, 1, |message| {
+        let last = BINDING + 2 * 32;
+        message.body[last..last + 32].fill(0);
+        message.body[last] = 1;
     });
     assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round: 1 });
 }
@@ -73,10 +64,8 @@ fn identity_commitment_is_rejected() {
 #[test]
 fn noncanonical_encoding_of_a_commitment_is_rejected() {
     for commitment in 0..3 {
-        let error = failure(TR, 0, 3, |message| {
-            if message.round == 1 {
-                message.body[BINDING + 33 * commitment] = 0x05;
-            }
+        let error = failure(TR, 0, 3, 1, |message| {
+            message.body[BINDING + 33 * commitment] = 0x05;
         });
         assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round: 1 });
     }

@@ -13,19 +13,20 @@ fn key(profile: SignatureProfile) -> Key {
 }
 
 /// The error of `victim` when `tamper` changes the messages that helper 0 sends to it.
-fn failure(profile: SignatureProfile, victim: u16, tamper: impl Fn(&mut Message)) -> ThresholdError {
-    Network::repair(&key(profile), TARGET, &HELPERS, 1).failure_of(victim, 0, tamper)
+fn failure(
+    profile: SignatureProfile,
+    victim: u16,
+    round: u8,
+    tamper: impl Fn(&mut Message),
+) -> ThresholdError {
+    Network::repair(&key(profile), TARGET, &HELPERS, 1).failure_of(victim, 0, round, tamper)
 }
 
 #[test]
 fn wrong_piece_or_sum_names_its_sender() {
     for profile in SignatureProfile::ALL {
         for (victim, round) in [(1, 2), (2, 2), (TARGET, 4)] {
-            let error = failure(profile, victim, |message| {
-                if message.round == round {
-                    flip(profile, message);
-                }
-            });
+            let error = failure(profile, victim, round, |message| flip(profile, message));
             assert_eq!(error, ThresholdError::InvalidSecretShare { from: 0 });
             assert_eq!(error.culprits(), [0]);
         }
@@ -36,11 +37,7 @@ fn wrong_piece_or_sum_names_its_sender() {
 fn undecodable_values_name_their_sender() {
     for profile in SignatureProfile::ALL {
         for (victim, round) in [(1, 1), (TARGET, 1), (1, 2), (TARGET, 4)] {
-            let error = failure(profile, victim, |message| {
-                if message.round == round {
-                    message.body[BINDING..].fill(0xff);
-                }
-            });
+            let error = failure(profile, victim, round, |message| message.body[BINDING..].fill(0xff));
             assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round });
             assert_eq!(error.culprits(), [0]);
         }
@@ -49,10 +46,8 @@ fn undecodable_values_name_their_sender() {
 
 #[test]
 fn noncanonical_encoding_of_a_commitment_is_rejected() {
-    let error = failure(TR, TARGET, |message| {
-        if message.round == 1 {
-            message.body[BINDING] = 0x05;
-        }
+    let error = failure(TR, TARGET, 1, |message| {
+        message.body[BINDING] = 0x05;
     });
     assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round: 1 });
 }
