@@ -13,7 +13,6 @@ pub(crate) mod delay;
 pub(crate) mod documented;
 pub(crate) mod faulty;
 pub(crate) mod forged;
-pub(crate) mod guests;
 pub(crate) mod http;
 pub(crate) mod link;
 pub(crate) mod modes;

@@ -4,36 +4,30 @@ use super::process::{Process, request, run};
 use super::wire::poll;
 use ed25519_dalek::SigningKey;
 use gateway_domain::canonical;
-use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Decision;
-use gateway_policy::bundle::{
-    ActivationRecord, Expectation, MANIFEST_FILE, Manifest, Role, Vector, is_signature, pack,
-};
-use gateway_policy::{BundleFiles, TrustPolicy};
+use gateway_policy::BundleFiles;
+use gateway_policy::bundle::{ActivationRecord, Expectation, Manifest, Vector};
+use gateway_policy::testing::{committed, role, signed, trust};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+pub(crate) use gateway_policy::testing::{key, write_folder};
+
 /// Enough fuel for the default policy to describe itself, and too little to evaluate.
 const FUEL_STARVED: u64 = 2_000;
 
-/// The test key of this seed.
-pub(crate) fn key(seed: u8) -> SigningKey {
-    SigningKey::from_bytes(&[seed; 32])
-}
-
 /// The default policy with this sequence, and so another hash, signed by `signer`.
 pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard");
-    alter_and_sign(BundleFiles::read(&root).unwrap(), sequence, signer, |_| ())
+    alter_and_sign(&committed(), sequence, signer, |_| ())
 }
 
 /// As [`release`], without the rules that permit custody operations.
 pub(crate) fn release_without_custody(sequence: u64, signer: &SigningKey) -> BundleFiles {
     let is_custody = |name: &str| name.ends_with("/custody.json");
     let files = release(sequence, signer).only(|name| !is_custody(name));
-    alter_and_sign(files, sequence, signer, |manifest| manifest.files.retain(|name, _| !is_custody(name)))
+    alter_and_sign(&files, sequence, signer, |manifest| manifest.files.retain(|name, _| !is_custody(name)))
 }
 
 /// As [`release`], with too little fuel for any evaluation.
@@ -69,7 +63,7 @@ fn faulty_release(
     let vectors = serde_json::to_vec(&vectors).unwrap();
     let hash = canonical::digest_bytes("", &vectors);
     let files = files.only(|name| !is_vector(name)).with([(kept.to_owned(), vectors)]).unwrap();
-    alter_and_sign(files, sequence, signer, |manifest| {
+    alter_and_sign(&files, sequence, signer, |manifest| {
         manifest.files.retain(|name, _| !is_vector(name));
         manifest.files.insert(kept.to_owned(), hash);
         change(manifest);
@@ -78,18 +72,15 @@ fn faulty_release(
 
 /// These files with a changed manifest, signed by `signer` alone.
 fn alter_and_sign(
-    files: BundleFiles,
+    files: &BundleFiles,
     sequence: u64,
     signer: &SigningKey,
     change: impl FnOnce(&mut Manifest),
 ) -> BundleFiles {
-    let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
-    manifest.sequence = sequence;
-    manifest.version = format!("test-{sequence}");
-    change(&mut manifest);
-    let manifest = (MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap());
-    let unsigned = files.only(|name| !is_signature(name)).with([manifest]).unwrap();
-    unsigned.with([pack::sign(&unsigned, signer).unwrap()]).unwrap()
+    signed(files, &[signer], |manifest| {
+        (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
+        change(manifest);
+    })
 }
 
 pub(crate) fn hash(files: &BundleFiles) -> String {
@@ -113,11 +104,7 @@ impl Site {
 
     /// Writes trust roots with `key(1)` and `key(2)`, and these keys revoked.
     pub(crate) fn trust(&self, revoked: &[&SigningKey]) {
-        let public = |key: &SigningKey| Hex32::new(key.verifying_key().to_bytes());
-        let role =
-            Role { role: "author".into(), threshold: 1, keys: [public(&key(1)), public(&key(2))].into() };
-        let revoked = revoked.iter().map(|key| public(key)).collect();
-        let trust = TrustPolicy { roles: vec![role], revoked };
+        let trust = trust(vec![role("author", 1, &[&key(1), &key(2)])], revoked);
         replace(&self.path("trust.json"), &serde_json::to_vec(&trust).unwrap());
     }
 
@@ -185,18 +172,6 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
     fs::rename(new, path).unwrap();
-}
-
-/// Writes the files of a bundle into `folder`, whose earlier contents it removes.
-pub(crate) fn write_folder(folder: &Path, files: &BundleFiles) {
-    if folder.exists() {
-        fs::remove_dir_all(folder).unwrap();
-    }
-    for (name, bytes) in files.iter() {
-        let path = folder.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
 }
 
 /// The answer of `GET /v1/policy/bundles`.

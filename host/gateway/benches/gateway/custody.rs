@@ -1,8 +1,10 @@
 //! The duration of custody operations over HTTP, one at a time, with durable commits: from submission to the answer to execute.
 
-use crate::http::{Client, post};
+use crate::http::{Client, post_nothing};
 use crate::preview::serve;
 use crate::{Measured, http, median, world};
+use gateway_domain::testing::requests::{self, altered};
+use serde_json::{Value, json};
 use std::time::Instant;
 
 const N_ROUNDS: usize = 5;
@@ -38,52 +40,36 @@ pub(crate) async fn measure() -> Measured<()> {
 }
 
 /// The paths and bodies of one operation of each type on one key.
-fn operations(key: &str, profile: &str, threshold: u16, n: u16) -> [(String, String); 5] {
-    let client =
-        r#""client":{"client_id":"desk","subject_id":"carol","roles":["operator"],"scopes":["custody.*"]}"#;
-    let list = |indices: &mut dyn Iterator<Item = u16>| {
-        format!("[{}]", indices.map(|index| index.to_string()).collect::<Vec<_>>().join(","))
-    };
-    let change = |epoch: u16| {
-        format!(
-            r#""idempotency_key":"{key}-{epoch}","target_epoch":"{epoch}","reason":"drill","publication_mode":"automatic",{client}"#
-        )
-    };
+fn operations(key: &str, profile: &str, threshold: u16, n: u16) -> [(String, Value); 5] {
     let on = |action: &str| format!("/v1/custody/keys/{key}/{action}");
-    let all = list(&mut (0..n));
-    let create = format!(
-        r#"{{"key_ref":"{key}","tenant_id":"default","asset_id":"btc","purpose":"cold","threshold":{threshold},"participants":{all},"signature_profile":"{profile}",{client}}}"#
-    );
-    let sign = format!(
-        r#"{{"idempotency_key":"{key}-s","asset_id":"btc","action":"transfer","chain_id":"bitcoin","request_digest":"{0}","typed_data_root":"{0}","requested_participants":{all},"publication_mode":"automatic",{client}}}"#,
-        "5a".repeat(32)
-    );
+    let all: Vec<u16> = (0..n).collect();
+    let created = json!({ "threshold": threshold, "participants": all, "signature_profile": profile });
+    let signed = json!({ "requested_participants": all, "publication_mode": "automatic" });
+    let change = |epoch: &str, members| {
+        let automatic = altered(requests::refresh(epoch), json!({ "publication_mode": "automatic" }));
+        altered(automatic, members)
+    };
     // One holder leaves and two join; the threshold rises by one.
-    let reshare = format!(
-        r#"{{{},"new_participants":{},"threshold":{}}}"#,
-        change(3),
-        list(&mut (1..n + 2)),
-        threshold + 1
-    );
-    let recover = format!(
-        r#"{{{},"recovery_case_ref":"case","recovering_participant":1,"helper_participants":{},"helper_share_cids":[]}}"#,
-        change(4),
-        list(&mut (2..threshold + 3))
-    );
+    let joined: Vec<u16> = (1..n + 2).collect();
+    let reshared = json!({ "new_participants": joined, "threshold": threshold + 1 });
+    let helpers: Vec<u16> = (2..threshold + 3).collect();
+    let recovered = json!({
+        "recovery_case_ref": "case", "recovering_participant": 1, "helper_participants": helpers, "helper_share_cids": [],
+    });
     [
-        ("/v1/custody/keys".to_owned(), create),
-        (on("sign"), sign),
-        (on("refresh"), format!("{{{}}}", change(2))),
-        (on("reshare"), reshare),
-        (on("recover"), recover),
+        ("/v1/custody/keys".to_owned(), altered(requests::key(key), created)),
+        (on("sign"), altered(requests::sign("s"), signed)),
+        (on("refresh"), change("2", json!({}))),
+        (on("reshare"), change("3", reshared)),
+        (on("recover"), change("4", recovered)),
     ]
 }
 
 /// Submits, approves and executes an operation, which the gateway then publishes itself.
-async fn run_operation(client: &mut Client, path: &str, body: &str) -> Measured<()> {
+async fn run_operation(client: &mut Client, path: &str, body: &Value) -> Measured<()> {
     let operations = "/v1/custody/operations";
     let id = http::submit_and_approve(client, path, body, operations).await?;
-    let executed = client.send(&post(&format!("{operations}/{id}/execute"), "")).await?;
+    let executed = client.send(&post_nothing(&format!("{operations}/{id}/execute"))).await?;
     if !std::str::from_utf8(executed)?.contains("\"state\":\"executed\"") {
         return Err(String::from_utf8_lossy(executed).into_owned().into());
     }

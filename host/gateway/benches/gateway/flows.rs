@@ -2,11 +2,12 @@
 //! as many commits: of the events of a real flow for the gateway, and of minimal events for the nodes. The bare stores write
 //! either to four files, as a flow does, or all to one file.
 
-use crate::http::{Client, post};
+use crate::http::{Client, post, post_nothing};
 use crate::preview::serve;
 use crate::{Measured, http, median, world};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Change, Event, replay};
+use gateway_domain::testing::requests::{payment, publication};
 use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadOperations};
 use gateway_store::Store;
 use operation_gateway::OpenFleet;
@@ -152,10 +153,10 @@ impl Counts {
 async fn flow(client: &mut Client, key: &str) -> Measured<OperationId> {
     let operations = "/v1/operations";
     let sign = "/v1/operations/sign";
-    let id = http::submit_and_approve(client, sign, &http::payment(key), operations).await?;
+    let id = http::submit_and_approve(client, sign, &payment(key), operations).await?;
     let path = format!("{operations}/{id}");
-    client.send(&post(&format!("{path}/execute"), "")).await?;
-    let published = client.send(&post(&format!("{path}/publish"), &http::publication())).await?;
+    client.send(&post_nothing(&format!("{path}/execute"))).await?;
+    let published = client.send(&post(&format!("{path}/publish"), &publication())).await?;
     if !std::str::from_utf8(published)?.contains("\"state\":\"published\"") {
         return Err("the flow did not end published".into());
     }

@@ -4,38 +4,20 @@
 use crate::http::Client;
 use crate::preview::serve;
 use crate::{Measured, http, median, world};
-use ed25519_dalek::SigningKey;
-use gateway_domain::ids::Hex32;
-use gateway_domain::time::EpochMs;
-use gateway_policy::bundle::pack;
-use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
+use gateway_domain::testing::requests::payment;
+use gateway_policy::testing::{HOSTILE, load_hostile};
+use gateway_policy::{Evaluator, PolicyEngine};
 use gateway_policy_host::PolicyHost;
+use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 const N_LOADING: usize = 16;
 const N_OTHERS: usize = 4;
 const N_ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(2);
-
-/// Name, pages of memory, and the body of `evaluate`.
-const GUESTS: [(&str, u32, &str); 5] = [
-    ("endless loop", 1, "(loop $l (br $l)) unreachable"),
-    ("memory bomb", 1, "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable"),
-    (
-        "touches 15 MiB endlessly",
-        240,
-        "(loop $l
-        (i32.store (local.get $i) (local.get $i))
-        (local.set $i (i32.rem_u (i32.add (local.get $i) (i32.const 4096)) (i32.const 15728640)))
-        (br $l)) unreachable",
-    ),
-    ("deep recursion", 1, "(call $deep (i32.const 1))"),
-    ("trap", 1, "unreachable"),
-];
 
 pub(crate) async fn measure() -> Measured<()> {
     let folder = tempfile::tempdir()?;
@@ -43,11 +25,10 @@ pub(crate) async fn measure() -> Measured<()> {
     let host = gateway.policies.host();
     let default = host.active().ok_or("no active bundle")?;
     let address = serve(gateway_api::router(gateway.app.clone())).await?;
-    let body = format!(r#"{{"intent":{},"approvals":[]}}"#, http::payment("hostile"));
-    let load = http::post("/v1/policy/preview", &body);
+    let load = http::post("/v1/policy/preview", &json!({ "intent": payment("hostile"), "approvals": [] }));
     let created = Client::connect(address)
         .await?
-        .send(&http::post("/v1/operations/sign", &http::payment("read")))
+        .send(&http::post("/v1/operations/sign", &payment("read")))
         .await?
         .to_vec();
     let created: serde_json::Value = serde_json::from_slice(&created)?;
@@ -61,8 +42,8 @@ pub(crate) async fn measure() -> Measured<()> {
         "p99 of GET /v1/operations/{{id}} on {N_OTHERS} connections while {N_LOADING} request previews (medians of {N_ROUNDS} rounds in turns)"
     );
     let engine = PolicyEngine::new()?;
-    for (name, pages, evaluate) in GUESTS {
-        let hostile = Arc::new(hostile(&engine, pages, evaluate)?);
+    for (name, pages, evaluate) in HOSTILE {
+        let hostile = Arc::new(load_hostile(&engine, pages, evaluate));
         let (mut normal, mut beside, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         let mut n_previews = 0;
         for _ in 0..N_ROUNDS {
@@ -139,35 +120,4 @@ async fn times(address: SocketAddr, request: Vec<u8>) -> Measured<Vec<f64>> {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(all)
-}
-
-/// A bundle with this guest, signed by a key that only this measurement trusts.
-fn hostile(engine: &PolicyEngine, pages: u32, evaluate: &str) -> Measured<Evaluator> {
-    let key = SigningKey::from_bytes(&[7; 32]);
-    let manifest = r#"{"bundle_id":"hostile","version":"1","sequence":1,"world":"svc:policy@1.x",
-        "limits":{"fuel":50000000,"memory_bytes":16777216},"capabilities":[],"facts":[],"reasons":[],"obligations":[],"files":{}}"#;
-    let draft = [("manifest.json", manifest.into()), ("policy.wasm", component(pages, evaluate)?)];
-    let files = BundleFiles::new(draft.map(|(name, bytes): (&str, Vec<u8>)| (name.to_owned(), bytes)))?;
-    let files = pack::complete(engine, &files)?;
-    let files = files.with([pack::sign(&files, &key)?])?;
-    let trust = TrustPolicy::of_one("author", Hex32::new(key.verifying_key().to_bytes()));
-    let bundle = Bundle::verify(files, &trust, &Pins::default(), EpochMs(1))?;
-    Ok(Evaluator::load(engine, &bundle)?)
-}
-
-fn component(pages: u32, evaluate: &str) -> Measured<Vec<u8>> {
-    let module = format!(
-        r#"(module
-            (memory (export "memory") {pages})
-            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 32768))
-            (func $deep (param i32) (result i32) (i32.add (call $deep (local.get 0)) (i32.const 1)))
-            (func (export "describe") (result i32) (i32.const 0))
-            (func (export "evaluate") (param i32) (result i32) (local $i i32) {evaluate}))"#
-    );
-    let mut module = wat::parse_str(module)?;
-    let mut resolve = wit_parser::Resolve::default();
-    let package = resolve.push_str("policy.wit", include_str!("../../../../wit/policy.wit"))?;
-    let world = resolve.select_world(&[package], Some("policy"))?;
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
-    Ok(ComponentEncoder::default().module(&module)?.encode()?)
 }

@@ -1,6 +1,8 @@
 //! A minimal HTTP client, which sends one request at a time on one connection, and the requests of the benchmarks.
 
 use crate::Measured;
+use gateway_domain::testing::requests::approval;
+use serde_json::Value;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -11,7 +13,16 @@ pub(crate) struct Client {
 }
 
 /// The bytes of a POST request.
-pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
+pub(crate) fn post(path: &str, body: &Value) -> Vec<u8> {
+    request(path, &body.to_string())
+}
+
+/// As [`post`], without a body.
+pub(crate) fn post_nothing(path: &str) -> Vec<u8> {
+    request(path, "")
+}
+
+fn request(path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("POST {path} HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
         .into_bytes()
@@ -59,7 +70,7 @@ fn head(bytes: &[u8]) -> Option<(usize, usize)> {
 pub(crate) async fn submit_and_approve(
     client: &mut Client,
     path: &str,
-    body: &str,
+    body: &Value,
     operations: &str,
 ) -> Measured<String> {
     let submitted = std::str::from_utf8(client.send(&post(path, body)).await?)?;
@@ -69,18 +80,4 @@ pub(crate) async fn submit_and_approve(
         client.send(&post(&format!("{operations}/{id}/approve"), &approval(subject))).await?;
     }
     Ok(id)
-}
-
-pub(crate) fn payment(idempotency_key: &str) -> String {
-    format!(
-        r#"{{"idempotency_key":"{idempotency_key}","key_ref":"treasury-1","payment":{{"from_account":"acct-operating-0001","to_account":"acct-supplier-0042","amount_minor":12500,"currency":"EUR","reference":"invoice 17"}},"requested_participants":[0,1,2],"threshold":2,"publication_mode":"manual","client":{{"client_id":"treasury-desk","subject_id":"carol","roles":["operator"],"scopes":["operations.sign"]}}}}"#
-    )
-}
-
-pub(crate) fn approval(subject: &str) -> String {
-    format!(r#"{{"subject_id":"{subject}","roles":["approver"],"approved_at_ms":1700000000000}}"#)
-}
-
-pub(crate) fn publication() -> String {
-    r#"{"scope":"signature","requested_at_ms":1700000000000}"#.to_owned()
 }

@@ -3,7 +3,7 @@
 
 use crate::flows::total_per_second;
 use crate::http::{Client, post};
-use crate::{Measured, http, median, world};
+use crate::{Measured, median, world};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -12,7 +12,9 @@ use gateway_api::extract::{Body, Caller};
 use gateway_api::state::App;
 use gateway_api::wire::policy::PolicyPreviewRequest;
 use gateway_auth::Scope;
+use gateway_domain::testing::requests::{approval, payment};
 use gateway_service::layers::observe;
+use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -40,8 +42,7 @@ pub(crate) async fn measure() -> Measured<()> {
         .with_state(gateway.app.clone());
     let address = serve(gateway_api::router(gateway.app.clone()).merge(echo)).await?;
     let unrecorded = serve(gateway_api::router(unrecorded.app.clone())).await?;
-    let body =
-        format!(r#"{{"intent":{},"approvals":[{}]}}"#, http::payment("preview"), http::approval("alice"));
+    let body = json!({ "intent": payment("preview"), "approvals": [approval("alice")] });
     let preview = post("/v1/policy/preview", &body);
     let answer = Client::connect(address).await?.send(&preview).await?.to_vec();
     let _once = ANSWER.set(answer);
