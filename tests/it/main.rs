@@ -44,6 +44,8 @@ mod policies;
 mod providers;
 mod race;
 mod rate;
+#[path = "../reads.rs"]
+mod reads;
 mod receipts;
 mod records;
 mod replicas;

@@ -17,6 +17,8 @@ mod nodes;
 mod orders;
 mod parts;
 mod ports;
+#[path = "../reads.rs"]
+mod reads;
 mod replicas;
 mod report;
 mod trace;

@@ -3,16 +3,14 @@
 //! A replica that calls a node, the store or the authority puts a request here and waits. The schedule ([`crate::world`]) chooses the
 //! next message, so the order of all calls follows from the seed alone, although the databases use threads.
 
+use crate::parts::AuthorityProcess;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_engine::ports::Commit;
 use gateway_node::Node;
 use gateway_store::Store;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
-
-use crate::parts::AuthorityProcess;
+use tokio::sync::oneshot;
 
 /// The part that a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,56 +113,27 @@ impl Network {
     }
 }
 
-/// Where a caller waits for its answer.
-pub(crate) struct Slot<T>(Arc<Mutex<Waiting<T>>>);
-
-struct Waiting<T> {
-    answer: Option<T>,
-    is_answered: bool,
-    waker: Option<Waker>,
-}
-
-impl<T> Clone for Slot<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Default for Slot<T> {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(Waiting { answer: None, is_answered: false, waker: None })))
-    }
-}
+/// Gives a caller its answer.
+pub(crate) struct Slot<T>(Mutex<Option<oneshot::Sender<T>>>);
 
 impl<T> Slot<T> {
+    /// A slot, and where its caller waits.
+    pub(crate) fn new() -> (Arc<Self>, impl Future<Output = T>) {
+        let (sender, receiver) = oneshot::channel();
+        let answer = async {
+            match receiver.await {
+                Ok(answer) => answer,
+                // The caller's process crashed, or its message is lost without an error.
+                Err(_) => std::future::pending().await,
+            }
+        };
+        (Arc::new(Self(Mutex::new(Some(sender)))), answer)
+    }
+
     /// Gives the caller its answer, if it has none yet.
     pub(crate) fn put(&self, answer: T) {
-        let waker = {
-            let mut waiting = self.0.lock().unwrap();
-            if waiting.is_answered {
-                return;
-            }
-            waiting.is_answered = true;
-            waiting.answer = Some(answer);
-            waiting.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-impl<T> Future for Slot<T> {
-    type Output = T;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        let mut waiting = self.0.lock().unwrap();
-        match waiting.answer.take() {
-            Some(answer) => Poll::Ready(answer),
-            None => {
-                waiting.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(sender) = self.0.lock().unwrap().take() {
+            let _caller_is_gone = sender.send(answer);
         }
     }
 }

@@ -17,11 +17,7 @@ use gateway_threshold::SignatureProfile;
 use gateway_threshold::sign::SigningPackage;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-
-type Answer<T> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send>>;
 
 /// The nodes as one replica reaches them.
 pub(crate) struct FarNodes {
@@ -87,23 +83,27 @@ fn word<T>(answer: &Result<T, NodeError>) -> String {
 }
 
 impl FarNode {
-    async fn ask<T, F>(
+    /// Sends what `sent` says. `call` makes the call at the node, once for each time that the message is delivered.
+    async fn ask<S, T, F>(
         &self,
         point: &'static str,
         operation: Option<OperationId>,
         claim: Claim,
-        call: F,
+        sent: S,
+        call: impl Fn(Arc<Node>, S) -> F + Send + Sync + 'static,
     ) -> Result<T, NodeError>
     where
+        S: Clone + Send + Sync + 'static,
         T: Send + 'static,
-        F: Fn(Arc<Node>) -> Answer<T> + Send + Sync + 'static,
+        F: Future<Output = Result<T, NodeError>> + Send + 'static,
     {
-        let slot: Slot<Result<T, NodeError>> = Slot::default();
-        let (answered, failed) = (slot.clone(), slot.clone());
+        let (slot, answer) = Slot::new();
+        let failed = Arc::clone(&slot);
         let newest = self.newest.lock().unwrap().clone();
         let size_shown = newest.as_ref().map_or(0, |newest| newest.receipt.log_index + 1);
         let work: NodeWork = Arc::new(move |node: Arc<Node>| {
-            let (answered, newest, step) = (answered.clone(), newest.clone(), call(Arc::clone(&node)));
+            let (slot, newest) = (Arc::clone(&slot), newest.clone());
+            let step = call(Arc::clone(&node), sent.clone());
             Box::pin(async move {
                 let shown = match &newest {
                     Some(newest) => node.show_newest(newest).await,
@@ -113,7 +113,7 @@ impl FarNode {
                     Ok(()) => step.await,
                     Err(error) => Err(error),
                 };
-                Handled { outcome: word(&answer), hand_over: Box::new(move || answered.put(answer)) }
+                Handled { outcome: word(&answer), hand_over: Box::new(move || slot.put(answer)) }
             })
         });
         self.network.send(Message {
@@ -128,15 +128,22 @@ impl FarNode {
             fail: Arc::new(move || failed.put(Err(no_answer()))),
             is_late: false,
         });
-        slot.await
+        answer.await
     }
 
-    async fn step<T, F>(&self, point: &'static str, call: &Call, step: F) -> Result<T, NodeError>
+    async fn step<S, T, F>(
+        &self,
+        point: &'static str,
+        call: &Call,
+        sent: S,
+        step: impl Fn(Arc<Node>, (Call, S)) -> F + Send + Sync + 'static,
+    ) -> Result<T, NodeError>
     where
+        S: Clone + Send + Sync + 'static,
         T: Send + 'static,
-        F: Fn(Arc<Node>) -> Answer<T> + Send + Sync + 'static,
+        F: Future<Output = Result<T, NodeError>> + Send + 'static,
     {
-        self.ask(point, Some(call.effect.operation), Claim::Nothing, step).await
+        self.ask(point, Some(call.effect.operation), Claim::Nothing, (*call, sent), step).await
     }
 }
 
@@ -148,103 +155,74 @@ impl RuntimeNode for FarNode {
     }
 
     async fn offer_bundle(&self, offer: BundleOffer) -> Result<(), NodeError> {
-        let call = move |node: Arc<Node>| -> Answer<_> {
-            let offer = offer.clone();
-            Box::pin(async move { node.offer_bundle(offer).await })
-        };
-        self.ask("offer_bundle", None, Claim::Nothing, call).await
+        let call = |node: Arc<Node>, offer| async move { node.offer_bundle(offer).await };
+        self.ask("offer_bundle", None, Claim::Nothing, offer, call).await
     }
 
     async fn admit(&self, request: &AdmitRequest, _: SignatureProfile) -> Result<NodeReceipt, NodeError> {
-        let id = request.effect.operation;
-        let request = Arc::new(request.clone());
-        let call = move |node: Arc<Node>| -> Answer<_> {
-            let request = Arc::clone(&request);
-            Box::pin(async move { node.admit(&request).await })
-        };
-        self.ask("admission", Some(id), Claim::Nothing, call).await
+        let call = |node: Arc<Node>, sent: Arc<_>| async move { node.admit(&sent).await };
+        let sent = Arc::new(request.clone());
+        self.ask("admission", Some(request.effect.operation), Claim::Nothing, sent, call).await
     }
 
     async fn policy_receipt(&self, call: &Call) -> Result<PolicyReceipt, NodeError> {
-        let sent = *call;
-        let step =
-            move |node: Arc<Node>| -> Answer<_> { Box::pin(async move { node.policy_receipt(&sent).await }) };
-        self.step("policy_receipt", call, step).await
+        let step = |node: Arc<Node>, (call, ())| async move { node.policy_receipt(&call).await };
+        self.step("policy_receipt", call, (), step).await
     }
 
     async fn signing_commit(&self, call: &Call, discarded: &[AttemptReceipt]) -> Result<RoundOne, NodeError> {
-        let (sent, discarded) = (*call, discarded.to_vec());
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            let discarded = discarded.clone();
-            Box::pin(async move { node.signing_commit(&sent, &discarded).await })
+        let step = |node: Arc<Node>, (call, sent): (_, Vec<_>)| async move {
+            node.signing_commit(&call, &sent).await
         };
-        self.step("commitments", call, step).await
+        self.step("commitments", call, discarded.to_vec(), step).await
     }
 
     async fn signing_share(&self, call: &Call, package: &SigningPackage) -> Result<SignedShare, NodeError> {
-        let (sent, package) = (*call, Arc::new(package.clone()));
         let claim = Claim::Share {
             commitments: package.commitments.get(&self.index).cloned().unwrap_or_default(),
             package_hash: Hex32::new(package.hash()),
         };
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            let package = Arc::clone(&package);
-            Box::pin(async move { node.signing_share(&sent, &package).await })
+        let step = |node: Arc<Node>, (call, sent): (_, Arc<_>)| async move {
+            node.signing_share(&call, &sent).await
         };
-        self.ask("share", Some(call.effect.operation), claim, step).await
+        let sent = (*call, Arc::new(package.clone()));
+        self.ask("share", Some(call.effect.operation), claim, sent, step).await
     }
 
     async fn ceremony_start(&self, call: &Call, start: &CeremonyStart) -> Result<CeremonyAnswer, NodeError> {
-        let (sent, start) = (*call, Arc::new(start.clone()));
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            let start = Arc::clone(&start);
-            Box::pin(async move { node.ceremony_start(&sent, &start).await })
+        let step = |node: Arc<Node>, (call, sent): (_, Arc<_>)| async move {
+            node.ceremony_start(&call, &sent).await
         };
-        self.step("ceremony_start", call, step).await
+        self.step("ceremony_start", call, Arc::new(start.clone()), step).await
     }
 
     async fn ceremony_deliver(&self, call: &Call, mail: &[Envelope]) -> Result<CeremonyAnswer, NodeError> {
-        let (sent, mail) = (*call, Arc::new(mail.to_vec()));
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            let mail = Arc::clone(&mail);
-            Box::pin(async move { node.ceremony_deliver(&sent, &mail).await })
+        let step = |node: Arc<Node>, (call, sent): (_, Arc<[_]>)| async move {
+            node.ceremony_deliver(&call, &sent).await
         };
-        self.step("ceremony_messages", call, step).await
+        self.step("ceremony_messages", call, Arc::from(mail), step).await
     }
 
     async fn commit_epoch(&self, call: &Call, commit: &CommitEpoch) -> Result<NodeReceipt, NodeError> {
-        let (sent, commit) = (*call, Arc::new(commit.clone()));
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            let commit = Arc::clone(&commit);
-            Box::pin(async move { node.commit_epoch(&sent, &commit).await })
-        };
-        self.step("commit_epoch", call, step).await
+        let step =
+            |node: Arc<Node>, (call, sent): (_, Arc<_>)| async move { node.commit_epoch(&call, &sent).await };
+        self.step("commit_epoch", call, Arc::new(commit.clone()), step).await
     }
 
     async fn publish(&self, call: &Call, publication: &Publication) -> Result<NodeReceipt, NodeError> {
-        let (sent, publication) = (*call, Arc::new(publication.clone()));
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            let publication = Arc::clone(&publication);
-            Box::pin(async move { node.publish(&sent, &publication).await })
-        };
-        self.step("publish", call, step).await
+        let step =
+            |node: Arc<Node>, (call, sent): (_, Arc<_>)| async move { node.publish(&call, &sent).await };
+        self.step("publish", call, Arc::new(publication.clone()), step).await
     }
 
     async fn discard_attempt(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
-        let sent = *call;
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            Box::pin(async move { node.discard_attempt(&sent).await })
-        };
-        self.step("discard_attempt", call, step).await
+        let step = |node: Arc<Node>, (call, ())| async move { node.discard_attempt(&call).await };
+        self.step("discard_attempt", call, (), step).await
     }
 
     async fn discard(&self, call: &Call, discard: &Discard) -> Result<NodeReceipt, NodeError> {
-        let (sent, discard) = (*call, discard.clone());
-        let step = move |node: Arc<Node>| -> Answer<_> {
-            let discard = discard.clone();
-            Box::pin(async move { node.discard(&sent, &discard).await })
-        };
-        self.step("discard", call, step).await
+        let step = |node: Arc<Node>, (call, sent)| async move { node.discard(&call, &sent).await };
+        self.step("discard", call, discard.clone(), step).await
     }
 
     async fn missing_shares(&self, _: &[(KeyId, Epoch)]) -> Result<BTreeMap<KeyId, String>, NodeError> {

@@ -1,28 +1,21 @@
 //! The engine's ports for the store and the authority. Each call is a message, whose delivery the schedule chooses.
 
-use crate::network::{Body, Claim, Handled, Message, Network, Origin, Peer, Slot};
+use crate::network::{Body, Claim, Handled, Handling, Message, Network, Origin, Peer, Slot};
 use crate::parts::AuthorityProcess;
+use crate::reads::{AroundReads, Reads};
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, AdmissionDecision, Authorities, verify_signed};
 use gateway_domain::dsse::Envelope;
-use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::Payment;
-use gateway_domain::key::CustodyKey;
-use gateway_domain::policy::SpendingTotals;
+use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    AdmissionRequest, Commit, CommitOperations, Committed, Damage, DecisionRecord, Deferral, Due, KeyQuorum,
-    PreviewRecord, RateLimited, ReadError, ReadOperations, Record, SignAdmission, SignError,
+    AdmissionRequest, Commit, CommitOperations, Committed, DecisionRecord, Deferral, PreviewRecord,
+    RateLimited, ReadError, ReadOperations as _, Record, SignAdmission, SignError,
 };
-use gateway_engine::{Dependency, Token, Unavailable, Visibility};
+use gateway_engine::{Dependency, Token, Unavailable};
 use gateway_store::Store;
 use policy_authority::DecisionRequest;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-
-type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// One replica's way to the store and the authority.
 #[derive(Clone)]
@@ -48,19 +41,19 @@ impl Ways {
         operation: Option<OperationId>,
         claim: Claim,
         name: fn(&Result<T, E>) -> String,
-        call: F,
+        call: impl FnOnce(Arc<Store>) -> F + Send + 'static,
     ) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<Unavailable> + Send + 'static,
-        F: FnOnce(Arc<Store>) -> Answer<Result<T, E>> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let slot = Slot::default();
-        let (answered, failed) = (slot.clone(), slot.clone());
-        let work = move |store: Arc<Store>| -> Answer<Handled> {
+        let (slot, answer) = Slot::new();
+        let failed = Arc::clone(&slot);
+        let work = move |store: Arc<Store>| -> Handling {
             Box::pin(async move {
                 let answer = call(store).await;
-                Handled { outcome: name(&answer), hand_over: Box::new(move || answered.put(answer)) }
+                Handled { outcome: name(&answer), hand_over: Box::new(move || slot.put(answer)) }
             })
         };
         self.network.send(Message {
@@ -75,16 +68,20 @@ impl Ways {
             fail: Arc::new(move || failed.put(Err(no_store().into()))),
             is_late: false,
         });
-        slot.await
+        answer.await
     }
 
-    async fn read<T, E, F>(&self, operation: Option<OperationId>, call: F) -> Result<T, E>
+    /// A write of which the judge need know nothing.
+    async fn write<T, F>(
+        &self,
+        point: &'static str,
+        call: impl FnOnce(Arc<Store>) -> F + Send + 'static,
+    ) -> Result<T, Unavailable>
     where
         T: Send + 'static,
-        E: From<Unavailable> + Send + 'static,
-        F: FnOnce(Arc<Store>) -> Answer<Result<T, E>> + Send + 'static,
+        F: Future<Output = Result<T, Unavailable>> + Send + 'static,
     {
-        self.ask("read", operation, Claim::Nothing, word, call).await
+        self.ask(point, None, Claim::Nothing, word, call).await
     }
 }
 
@@ -92,7 +89,7 @@ impl Ways {
 impl CommitOperations for Ways {
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
         let (id, claim) = (commit.operation.id, Claim::Commit(Box::new(commit.clone())));
-        let call = |store: Arc<Store>| -> Answer<_> { Box::pin(async move { store.commit(commit).await }) };
+        let call = |store: Arc<Store>| async move { store.commit(commit).await };
         let name = |answer: &Result<Committed, Unavailable>| match answer {
             Ok(Committed::Conflict) => "conflict".to_owned(),
             Ok(Committed::Written(_)) | Err(_) => word(answer),
@@ -101,9 +98,8 @@ impl CommitOperations for Ways {
     }
 
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
-        let call =
-            |store: Arc<Store>| -> Answer<_> { Box::pin(async move { store.decision_record(record).await }) };
-        self.ask("decision_record", None, Claim::Nothing, word, call).await
+        let call = |store: Arc<Store>| async move { store.decision_record(record).await };
+        self.write("decision_record", call).await
     }
 
     async fn commit_with_token(
@@ -111,10 +107,8 @@ impl CommitOperations for Ways {
         commit: Commit,
         token: Token,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
-        let call = |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.commit_with_token(commit, token).await })
-        };
-        self.ask("commit", None, Claim::Nothing, word, call).await
+        let call = |store: Arc<Store>| async move { store.commit_with_token(commit, token).await };
+        self.write("commit", call).await
     }
 
     async fn decision_record_with_token(
@@ -122,147 +116,43 @@ impl CommitOperations for Ways {
         record: DecisionRecord,
         token: Token,
     ) -> Result<RateLimited<()>, Unavailable> {
-        let call = |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.decision_record_with_token(record, token).await })
-        };
-        self.ask("decision_record", None, Claim::Nothing, word, call).await
+        let call = |store: Arc<Store>| async move { store.decision_record_with_token(record, token).await };
+        self.write("decision_record", call).await
     }
 
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.preview_record(record, n_kept).await })
-        };
-        self.ask("preview", None, Claim::Nothing, word, call).await
+        let call = move |store: Arc<Store>| async move { store.preview_record(record, n_kept).await };
+        self.write("preview", call).await
     }
 
     async fn defer(&self, deferrals: &[Deferral], now: EpochMs) -> Result<(), Unavailable> {
         let deferrals = deferrals.to_vec();
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.defer(&deferrals, now).await })
-        };
-        self.ask("defer", None, Claim::Nothing, word, call).await
+        let call = move |store: Arc<Store>| async move { store.defer(&deferrals, now).await };
+        self.write("defer", call).await
     }
 
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
-        let call =
-            move |store: Arc<Store>| -> Answer<_> { Box::pin(async move { store.probe_write(at).await }) };
-        self.ask("probe", None, Claim::Nothing, word, call).await
+        self.write("probe", move |store: Arc<Store>| async move { store.probe_write(at).await }).await
     }
 }
 
-#[async_trait]
-impl ReadOperations for Ways {
-    async fn operation_find(
+impl AroundReads for Ways {
+    fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    async fn around<T, E, F>(
         &self,
-        id: OperationId,
-        visibility: &Visibility,
-    ) -> Result<Option<Record>, ReadError> {
-        let visibility = visibility.clone();
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.operation_find(id, &visibility).await })
-        };
-        self.read(Some(id), call).await
-    }
-
-    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
-        let call =
-            move |store: Arc<Store>| -> Answer<_> { Box::pin(async move { store.operation_load(id).await }) };
-        self.read(Some(id), call).await
-    }
-
-    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.operation_events(id).await })
-        };
-        self.read(Some(id), call).await
-    }
-
-    async fn operations_owing(
-        &self,
-        now: EpochMs,
-        n_of_tenant_max: u32,
-        n_max: u32,
-    ) -> Result<Vec<Due>, Unavailable> {
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.operations_owing(now, n_of_tenant_max, n_max).await })
-        };
-        self.read(None, call).await
-    }
-
-    async fn operations_overdue(
-        &self,
-        submitted_before: EpochMs,
-        admitted_before: EpochMs,
-        now: EpochMs,
-        n_max: u32,
-    ) -> Result<Vec<Due>, Unavailable> {
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(
-                async move { store.operations_overdue(submitted_before, admitted_before, now, n_max).await },
-            )
-        };
-        self.read(None, call).await
-    }
-
-    async fn key_operations(
-        &self,
-        id: KeyId,
-        before: Option<u64>,
-        n_max: u32,
-    ) -> Result<Vec<(u64, OperationId)>, Unavailable> {
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.key_operations(id, before, n_max).await })
-        };
-        self.read(None, call).await
-    }
-
-    async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
-        let key_ref = key_ref.clone();
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.keys_named(&key_ref, n_max).await })
-        };
-        self.read(None, call).await
-    }
-
-    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
-        let call =
-            move |store: Arc<Store>| -> Answer<_> { Box::pin(async move { store.key_load(id).await }) };
-        self.read(None, call).await
-    }
-
-    async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.keys_after(after, n_max).await })
-        };
-        self.read(None, call).await
-    }
-
-    async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
-        let call =
-            move |store: Arc<Store>| -> Answer<_> { Box::pin(async move { store.key_quorums(n_max).await }) };
-        self.read(None, call).await
-    }
-
-    async fn spending_totals(
-        &self,
-        tenant: &Tenant,
-        payment: &Payment,
-        now: EpochMs,
-    ) -> Result<SpendingTotals, Unavailable> {
-        let (tenant, payment) = (tenant.clone(), payment.clone());
-        let call = move |store: Arc<Store>| -> Answer<_> {
-            Box::pin(async move { store.spending_totals(&tenant, &payment, now).await })
-        };
-        self.read(None, call).await
-    }
-
-    fn damage(&self) -> Vec<Damage> {
-        self.store.damage()
-    }
-
-    async fn ping(&self) -> Result<(), Unavailable> {
-        let call = |store: Arc<Store>| -> Answer<_> { Box::pin(async move { store.ping().await }) };
-        self.read(None, call).await
+        _: &'static str,
+        operation: Option<OperationId>,
+        read: impl FnOnce(Arc<Store>) -> F + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Unavailable> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.ask("read", operation, Claim::Nothing, word, read).await
     }
 }
 
@@ -271,7 +161,7 @@ impl SignAdmission for Ways {
     /// As the gateway asks an authority in a process of its own: with the operation's events.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError> {
         let id = request.operation.id;
-        let events = self.operation_events(id).await.map_err(ReadError::into_unavailable)?;
+        let events = Reads(self.clone()).operation_events(id).await.map_err(ReadError::into_unavailable)?;
         let sent = DecisionRequest {
             events: events.into_iter().map(Into::into).collect(),
             bundle_hash: request.policy.bundle_hash,
@@ -281,14 +171,13 @@ impl SignAdmission for Ways {
             not_before_ms: request.not_before_ms,
             not_after_ms: request.not_after_ms,
         };
-        let slot = Slot::default();
-        let (answered, failed) = (slot.clone(), slot.clone());
-        let work = move |authority: Arc<crate::parts::AuthorityProcess>| -> Answer<Handled> {
+        let (slot, answer) = Slot::new();
+        let failed = Arc::clone(&slot);
+        let work = move |authority: Arc<AuthorityProcess>| -> Handling {
             Box::pin(async move {
                 let answer = authority.decide(&sent).await;
                 let answer = answer.map_err(|why| Unavailable::new(Dependency::Authority, why.to_string()));
-                let outcome = word(&answer);
-                Handled { outcome, hand_over: Box::new(move || answered.put(answer)) }
+                Handled { outcome: word(&answer), hand_over: Box::new(move || slot.put(answer)) }
             })
         };
         self.network.send(Message {
@@ -305,7 +194,7 @@ impl SignAdmission for Ways {
             }),
             is_late: false,
         });
-        Ok(slot.await?)
+        Ok(answer.await?)
     }
 
     fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision> {

@@ -4,6 +4,7 @@ use crate::network::{Network, Origin};
 use crate::nodes::FarNodes;
 use crate::parts::{OneBundle, ProcessClock, Shared, engine_rules};
 use crate::ports::Ways;
+use crate::reads::Reads;
 use gateway_domain::approval::SigningRule;
 use gateway_engine::{Engine, EngineError, Ports};
 use gateway_fleet::Fleet;
@@ -46,19 +47,19 @@ impl Replica {
     pub(crate) fn start(around: &Surroundings<'_>, origin: Origin, clock: ProcessClock) -> Self {
         let Surroundings { shared, network, store, peers, signed_approvals } = around;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let ways = Arc::new(Ways { network: (*network).clone(), origin, store: Arc::clone(store) });
+        let ways = Ways { network: (*network).clone(), origin, store: Arc::clone(store) };
         let nodes = FarNodes::new(network, origin, Arc::clone(peers));
         let fleet = Arc::new(Fleet::of(nodes, Arc::new(OneBundle(shared.bundle.clone()))));
         let ports = Ports {
-            commits: ways.clone(),
-            reads: ways.clone(),
+            commits: Arc::new(ways.clone()),
+            reads: Arc::new(Reads(ways.clone())),
             lists: Arc::clone(store) as Arc<_>,
             log: Arc::clone(store) as Arc<_>,
             webhooks: Arc::clone(store) as Arc<_>,
             checkpoints: Arc::new(LogSigner::new("simulation".parse().unwrap(), &[7; 32])),
             policy: shared.lifecycle.host(),
             policies: Arc::clone(&shared.lifecycle) as Arc<_>,
-            authority: ways,
+            authority: Arc::new(ways),
             nodes: Arc::clone(&fleet) as Arc<_>,
             clock: Arc::new(clock.clone()),
         };

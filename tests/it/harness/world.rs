@@ -2,8 +2,9 @@
 
 use super::documented;
 use super::faulty::{Faults, FaultyNodes};
-use super::pausing::{Pause, PausingStore};
+use super::pausing::{Pause, Pausing};
 use super::recording::{Evaluation, RecordingPolicy};
+use crate::reads::Reads;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -217,7 +218,7 @@ impl World {
         let evaluations: Arc<Mutex<Vec<Evaluation>>> = Arc::default();
         let faults: Arc<Faults> = Arc::default();
         let ports = Ports {
-            reads: Arc::new(PausingStore { store: store.clone(), next: pause.clone() }),
+            reads: Arc::new(Reads(Pausing { store: store.clone(), next: pause.clone() })),
             policy: Arc::new(RecordingPolicy { host: ports.policy, evaluations: evaluations.clone() }),
             nodes: Arc::new(FaultyNodes::new(faults.clone(), real)),
             ..ports
