@@ -5,6 +5,7 @@ use crate::harness::custody;
 use crate::harness::modes::{Deployment, Mode, TestCaller, claims};
 use crate::harness::process::{Process, command};
 use crate::harness::samples::payment;
+use crate::harness::secrets::write_private;
 use gateway_domain::testing::approvers::{key, registry};
 use serde_json::{Value, json};
 use std::fs;
@@ -164,8 +165,7 @@ fn approver_signs_and_the_file_of_gateways_has_the_credentials() {
     let folder = tempfile::tempdir().unwrap();
     let signers = Signers::new();
     let seed = folder.path().join("alice.key");
-    fs::write(&seed, hex::encode(key(1).to_bytes())).unwrap();
-    fs::set_permissions(&seed, fs::Permissions::from_mode(0o600)).unwrap();
+    write_private(&seed, hex::encode(key(1).to_bytes()));
     fs::write(signers.path(), registry(&signers.entries())).unwrap();
     let settings = signers.settings("optional");
     let process = Process::start(folder.path(), None, &settings);

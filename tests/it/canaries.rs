@@ -3,6 +3,7 @@
 use crate::harness::certificates::Authority;
 use crate::harness::process::{Process, SIGN, request, run};
 use crate::harness::samples::{approval, path, payment, publication, with};
+use crate::harness::secrets::write_private;
 use crate::harness::tls::{Files, Trust, connect};
 use crate::harness::wire::get_on;
 use serde_json::{Value, json};
@@ -38,8 +39,7 @@ pub(crate) fn contains(bytes: &[u8], part: impl AsRef<[u8]>) -> bool {
 fn node_key_appears_only_in_its_own_file() {
     let folder = tempfile::tempdir().unwrap();
     let passphrase = folder.path().join("passphrase");
-    std::fs::write(&passphrase, "canary-passphrase-5e11").unwrap();
-    std::fs::set_permissions(&passphrase, std::fs::Permissions::from_mode(0o600)).unwrap();
+    write_private(&passphrase, "canary-passphrase-5e11");
     for overrides in [&[][..], &[("node_passphrase_file", passphrase.to_str().unwrap())]] {
         let data = folder.path().join(format!("data-{}", overrides.len()));
         std::fs::create_dir(&data).unwrap();

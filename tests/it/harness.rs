@@ -23,6 +23,7 @@ pub(crate) mod provider;
 pub(crate) mod proxy;
 pub(crate) mod recording;
 pub(crate) mod samples;
+pub(crate) mod secrets;
 pub(crate) mod strace;
 pub(crate) mod terminal;
 pub(crate) mod timed;

@@ -2,6 +2,7 @@
 
 use crate::harness::process::{Process, SIGN, command, drive, request, run, stdout};
 use crate::harness::samples::{self, approval, payment, publication};
+use crate::harness::secrets::make_private;
 use crate::harness::wire::eventually;
 use serde_json::Value;
 use std::fs;
@@ -115,7 +116,7 @@ fn keys_generate_creates_nothing_when_something_is_missing_or_wrong() {
         let (code, out, error) = run(folder.path(), &[], &[&["keys"], arguments].concat());
         assert!(code == 1 && error.contains("0644"), "{arguments:?}: {out} {error}");
     }
-    fs::set_permissions(&authority, fs::Permissions::from_mode(0o600)).unwrap();
+    make_private(&authority);
     // The nodes have a database, so a new key is not created in place of the missing one.
     fs::rename(&node, folder.path().join("away")).unwrap();
     fs::write(folder.path().join("nodes/node-0.db"), "").unwrap();

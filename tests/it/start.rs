@@ -3,6 +3,7 @@
 use crate::bundle::{bundle, copy};
 use crate::harness::process::{Process, SECRET_MODES, SIGN, command};
 use crate::harness::samples::payment;
+use crate::harness::secrets::{make_private, write_private};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -167,12 +168,6 @@ fn readable_log_key_or_reused_authority_key_prevents_startup() {
     assert!(Process::start_error(folder.path(), &[]).contains("must be 0600"));
 }
 
-/// Writes a file with mode 0600.
-fn write_private(path: &Path, content: &str) {
-    fs::write(path, content).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
-}
-
 /// Starts a gateway, submits a payment so that its nodes create a key, and stops it.
 fn run_once(folder: &Path, overrides: &[(&str, &str)]) {
     let process = Process::start(folder, None, overrides);
@@ -201,7 +196,7 @@ fn invalid_node_key_prevents_startup() {
     assert_eq!(start_error(), format!("{prefix} file `KEY` has mode 0644; {SECRET_MODES}"));
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    make_private(&path);
     assert_eq!(start_error(), format!("{prefix} file `KEY` is not a regular file"));
 }
 
@@ -296,7 +291,7 @@ fn secret_that_is_a_pipe_or_links_to_a_readable_file_prevents_startup() {
         assert!(line.contains("has mode 0644"), "{name}: {line}");
     }
     // A symbolic link to a private file is accepted.
-    fs::set_permissions(&open, fs::Permissions::from_mode(0o600)).unwrap();
+    make_private(&open);
     drop(Process::start(folder.path(), None, &[("node_key", link.to_str().unwrap())]));
 }
 

@@ -1,5 +1,6 @@
 //! Certificate authorities and certificates.
 
+use super::secrets::write_private;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -7,7 +8,6 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::{Digest, Sha256};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// A certificate authority.
@@ -86,8 +86,7 @@ impl Certified {
     pub(crate) fn write(&self, folder: &Path, name: &str) {
         fs::write(folder.join(format!("{name}.pem")), &self.pem).unwrap();
         let key = folder.join(format!("{name}.key"));
-        fs::write(&key, self.key_pem()).unwrap();
-        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        write_private(&key, self.key_pem());
     }
 
     pub(crate) fn key(&self) -> PrivateKeyDer<'static> {

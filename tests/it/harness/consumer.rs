@@ -1,5 +1,6 @@
 //! A consumer of webhooks, which checks each request with another implementation of Standard Webhooks, and can be told to misbehave.
 
+use super::secrets::write_private;
 use axum::Router;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, StatusCode};
@@ -10,7 +11,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use std::fs;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
@@ -51,10 +51,7 @@ pub(crate) fn secret(byte: u8) -> String {
 /// Writes a file with a secret.
 pub(crate) fn write_secret(folder: &Path, byte: u8) -> String {
     let name = format!("webhook-{byte}.secret");
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(folder.join(&name)).unwrap();
-    std::io::Write::write_all(&mut file, secret(byte).as_bytes()).unwrap();
+    write_private(folder.join(&name), secret(byte));
     name
 }
 

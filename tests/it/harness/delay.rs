@@ -1,5 +1,6 @@
 //! A TCP proxy that delays what passes through it, in each direction.
 
+use super::link::forward;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::channel;
@@ -10,16 +11,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn delaying_proxy(port: u16, delay: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for client in listener.incoming().map_while(Result::ok) {
-            let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-            for stream in [&client, &server] {
-                stream.set_nodelay(true).unwrap();
-            }
-            copy(client.try_clone().unwrap(), server.try_clone().unwrap(), delay);
-            copy(server, client, delay);
-        }
-    });
+    forward(listener, port, move |_, from, to| copy(from, to, delay));
     own
 }
 
@@ -28,6 +20,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     let (sender, pieces) = channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         for (due, piece) in pieces {
+            // The delay itself.
             thread::sleep(due.saturating_duration_since(Instant::now()));
             if to.write_all(&piece).is_err() {
                 break;

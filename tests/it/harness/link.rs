@@ -29,17 +29,7 @@ impl Link {
         let link = Self::default();
         link.up();
         let accepting = link.clone();
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-                for stream in [&client, &server] {
-                    stream.set_nodelay(true).unwrap();
-                }
-                let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                accepting.copy(Direction::ToServer, from, to);
-                accepting.copy(Direction::ToClient, server, client);
-            }
-        });
+        forward(listener, port, move |direction, from, to| accepting.copy(direction, from, to));
         link
     }
 
@@ -76,4 +66,22 @@ impl Link {
             let _already_closed = to.shutdown(Shutdown::Write);
         });
     }
+}
+
+/// Connects each connection of the listener to a port of 127.0.0.1, and has `copy` carry the bytes of each direction.
+pub(super) fn forward(
+    listener: TcpListener,
+    port: u16,
+    copy: impl Fn(Direction, TcpStream, TcpStream) + Send + 'static,
+) {
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+            for stream in [&client, &server] {
+                stream.set_nodelay(true).unwrap();
+            }
+            copy(Direction::ToServer, client.try_clone().unwrap(), server.try_clone().unwrap());
+            copy(Direction::ToClient, server, client);
+        }
+    });
 }

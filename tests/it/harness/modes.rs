@@ -1,5 +1,6 @@
 //! A gateway in each of the four authentication modes, with credentials for each mode.
 
+use super::secrets::write_private;
 use super::world::{Answer, World};
 use axum::body::Body;
 use axum::http::{HeaderValue, Request};
@@ -76,9 +77,7 @@ pub(crate) fn settings(mode: Mode, provider: &FakeProvider, folder: &Path) -> Ve
             ("token_audience", "gateway".into()),
         ],
         Mode::Introspection => {
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::write(&secret, "s3cret\n").unwrap();
-            std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+            write_private(&secret, "s3cret\n");
             vec![
                 ("auth_mode", "introspection".into()),
                 ("introspection_url", provider.url()),

@@ -2,6 +2,7 @@
 //! be told to lie.
 
 use super::certificates::Authority;
+use super::secrets::write_private;
 use super::world::parse_settings;
 use axum::Router;
 use axum::extract::State as Shared;
@@ -17,7 +18,6 @@ use gateway_service::transport::{ClientAuth, Server, Tls, TlsFiles};
 use operation_gateway::log_signer::LogSigner;
 use sha2::{Digest as _, Sha256};
 use std::fs;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
@@ -81,10 +81,7 @@ pub(crate) struct Witness {
 /// Writes the log's key to the gateway's folder before it starts; returns the public half.
 pub(crate) fn log_key(folder: &Path) -> VerifierKey {
     let seed = [9; 32];
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(folder.join("log.key")).unwrap();
-    std::io::Write::write_all(&mut file, hex::encode(seed).as_bytes()).unwrap();
+    write_private(folder.join("log.key"), hex::encode(seed));
     verifier_key(&seed)
 }
 

@@ -3,11 +3,11 @@
 
 use super::checked;
 use super::history::{History, open};
+use crate::harness::secrets::write_private;
 use gateway_store::Finding;
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ struct Alteration {
     names: Vec<String>,
 }
 
-pub(crate) async fn texts(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
+async fn texts(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
     sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(conn).await.unwrap()
 }
 
@@ -278,33 +278,37 @@ fn is_named(alteration: &Alteration, finding: &Finding) -> bool {
     }
 }
 
+/// Applies the statement to a fresh copy of a database. Returns false if a UNIQUE constraint rejects it. `without_triggers`: drops
+/// the triggers that would forbid it, and creates them again.
+pub(crate) async fn apply(pristine: &[u8], path: &Path, sql: &str, without_triggers: bool) -> bool {
+    write_private(path, pristine);
+    let mut conn = open(path).await;
+    let mut script = format!("{sql};");
+    if without_triggers {
+        let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;
+        let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
+        let drops: String = names.iter().map(|name| format!("DROP TRIGGER {name};")).collect();
+        script = format!("{drops}{script}{};", triggers.join(";"));
+    }
+    let done = sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await;
+    conn.close().await.unwrap();
+    match done {
+        Err(error) if error.to_string().contains("UNIQUE constraint failed") => false,
+        Err(error) => panic!("{sql}: {error}"),
+        Ok(_) => true,
+    }
+}
+
 /// Applies the alteration to a fresh copy, and runs `fsck` on it. `None` if a UNIQUE constraint rejects the alteration.
 async fn findings(
     pristine: &[u8],
     path: &Path,
     alteration: &Alteration,
 ) -> Option<Result<Vec<Finding>, String>> {
-    fs::write(path, pristine).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
-    let mut conn = open(path).await;
-    let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
-    let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;
-    // Its triggers forbid any change.
-    let bypass_triggers = alteration.table.name == "policy_activations";
-    let mut script = String::new();
-    if bypass_triggers {
-        script.extend(names.iter().map(|name| format!("DROP TRIGGER {name};")));
-    }
-    script.push_str(&alteration.sql);
-    script.push(';');
-    if bypass_triggers {
-        script.extend(triggers.iter().map(|sql| format!("{sql};")));
-    }
-    let done = sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await;
-    conn.close().await.unwrap();
-    match done {
-        Err(error) if error.to_string().contains("UNIQUE constraint failed") => return None,
-        done => drop(done.unwrap_or_else(|error| panic!("{alteration:?}: {error}"))),
+    // The triggers of this table forbid any change.
+    let has_triggers = alteration.table.name == "policy_activations";
+    if !apply(pristine, path, &alteration.sql, has_triggers).await {
+        return None;
     }
     Some(checked(path).await.map(|(findings, _)| findings).map_err(|error| error.to_string()))
 }

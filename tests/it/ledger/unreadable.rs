@@ -3,9 +3,9 @@
 use super::checked;
 use super::history::History;
 use crate::harness::process::{error_line, run};
+use crate::harness::secrets::make_private;
 use sqlx::{Connection, SqliteConnection};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// The error line of `ledger fsck`, which must exit with 2 and print nothing else.
@@ -33,7 +33,7 @@ async fn file_that_is_no_store_is_a_one_line_error() {
         .await
         .unwrap();
     conn.close().await.unwrap();
-    fs::set_permissions(&database, fs::Permissions::from_mode(0o600)).unwrap();
+    make_private(&database);
     assert!(fsck_error(folder).contains("belongs to another program"));
 }
 

@@ -4,12 +4,13 @@ use super::execute;
 use crate::harness::custody::{key, key_path, refresh};
 use crate::harness::process::{Process, SIGN, run, stdout, text};
 use crate::harness::samples::{self, payment};
+use crate::harness::secrets::write_private;
 use crate::ledger::history::run_sql;
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Overwrites one byte of each sealed share.
@@ -116,7 +117,6 @@ async fn outdated_or_missing_node_database_is_reported() {
     );
     fs::remove_file(&path).unwrap();
     assert_reported("the node has no database", "the node has no database");
-    fs::write(&path, newer).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    write_private(&path, newer);
     assert_eq!(run(folder.path(), &[], &["nodes", "check"]).0, 0);
 }

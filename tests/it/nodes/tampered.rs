@@ -1,8 +1,9 @@
 //! Alterations of a node's database are found: each column of each table altered, and rows deleted. Tables are read from the
 //! schema, so a new one is included.
 
+use crate::harness::secrets::make_private;
 use crate::ledger::history::{History, open};
-use crate::ledger::tampered::{Literals, Table, changed_value, displayed, rows, tables, texts};
+use crate::ledger::tampered::{Literals, Table, apply, changed_value, displayed, rows, tables};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_fleet::open_file;
@@ -15,7 +16,6 @@ use policy_authority::Authority;
 use sqlx::{AssertSqlSafe, Connection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -123,22 +123,9 @@ async fn check_error(
     tampering: &Tampering,
 ) -> Option<String> {
     let path = folder.join(format!("node-{NODE}.db"));
-    fs::write(&path, pristine).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    let mut conn = open(&path).await;
-    // Triggers would reject some alterations, so they are dropped and created again.
-    let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;
-    let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
-    let drops = names.iter().map(|name| format!("DROP TRIGGER {name};"));
-    let script: String = drops
-        .chain([format!("{};", tampering.sql)])
-        .chain(triggers.iter().map(|sql| format!("{sql};")))
-        .collect();
-    let done = sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await;
-    conn.close().await.unwrap();
-    match done {
-        Err(error) if error.to_string().contains("UNIQUE constraint failed") => return None,
-        done => drop(done.unwrap_or_else(|error| panic!("{}: {error}", tampering.sql))),
+    // Triggers would reject some alterations.
+    if !apply(pristine, &path, &tampering.sql, true).await {
+        return None;
     }
     let found = findings(folder, kek).await;
     let text = |damage: &Damage| damage.to_string();
@@ -165,7 +152,7 @@ async fn copy_database(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) 
     let copy = format!("VACUUM INTO '{}'", path.display());
     sqlx::raw_sql(AssertSqlSafe(copy)).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    make_private(&path);
     assert_eq!(findings(folder, &kek).await, [], "the copy must be undamaged");
     (path, kek)
 }

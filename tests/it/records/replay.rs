@@ -2,9 +2,9 @@
 
 use super::decisions::RecordedDecisions;
 use crate::harness::process::{error_line, run, stdout};
+use crate::harness::secrets::write_private;
 use crate::ledger::history::run_sql;
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn replay_reproduces_every_decision_of_real_flows() {
@@ -94,8 +94,7 @@ async fn replay_names_every_altered_field() {
     for (table, from, to, record, fields) in DAMAGES {
         let damaged = tempfile::tempdir().unwrap();
         let path = damaged.path().join("gateway.db");
-        std::fs::write(&path, &undamaged).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        write_private(&path, &undamaged);
         let columns = if table == "events" { &["body"][..] } else { &["input", "outcome"] };
         for column in columns {
             run_sql(&path, format!("UPDATE {table} SET {column} = replace({column}, '{from}', '{to}')"))

@@ -3,6 +3,7 @@
 use crate::harness::certificates::{Authority, Certified};
 use crate::harness::process::{Process, SECRET_MODES, request};
 use crate::harness::samples::payment;
+use crate::harness::secrets::make_private;
 use crate::harness::tls::{Files, Trust, connect};
 use crate::harness::wire::{eventually, get_on, read_answer, read_to_end};
 use rustls::HandshakeKind;
@@ -145,7 +146,7 @@ fn invalid_tls_identities_prevent_startup() {
         line.replace(folder.path().to_str().unwrap(), "FOLDER")
     };
     let write_key = |content: &str, mode| {
-        fs::set_permissions(&files.key, fs::Permissions::from_mode(0o600)).unwrap();
+        make_private(&files.key);
         fs::write(&files.key, content).unwrap();
         fs::set_permissions(&files.key, fs::Permissions::from_mode(mode)).unwrap();
     };
