@@ -1,7 +1,9 @@
 //! The stream of events of the real process: what a listener gets while the gateway is killed again and again, and what listeners cost.
 
+use crate::harness::payer::{Address, Payer};
 use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish_step, text};
 use crate::harness::samples::{payment, with};
+use crate::harness::wire::{poll, poll_within};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Result, Write};
@@ -16,7 +18,10 @@ fn listen(address: &str, last: Option<&str>) -> Result<BufReader<TcpStream>> {
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
     write!(stream, "GET /v1/events HTTP/1.1\r\nhost: gateway\r\n{last}\r\n")?;
-    Ok(BufReader::new(stream))
+    let mut stream = BufReader::new(stream);
+    // The gateway answers once it has chosen where the stream begins.
+    stream.read_line(&mut String::new())?;
+    Ok(stream)
 }
 
 /// Reads events into `events` until the connection ends. hyper sends each block as a chunk of its own.
@@ -42,21 +47,18 @@ fn receive(mut stream: BufReader<TcpStream>, last: &mut Option<String>, events: 
 type Received = Mutex<Vec<(u64, Value)>>;
 
 /// Connects again whenever the connection ends, as browsers do, until `ends`. Returns the number of connections.
-fn listen_again(
-    first: BufReader<TcpStream>,
-    address: &Mutex<String>,
-    events: &Received,
-    ends: &AtomicBool,
-) -> u64 {
+fn listen_again(first: BufReader<TcpStream>, address: &Address, events: &Received, ends: &AtomicBool) -> u64 {
     let (mut last, mut n_connections) = (None, 1);
     drop(receive(first, &mut last, events));
     while !ends.load(Ordering::Relaxed) {
-        let address = address.lock().unwrap().clone();
-        if let Ok(stream) = listen(&address, last.as_deref()) {
-            n_connections += 1;
-            drop(receive(stream, &mut last, events));
+        let at = address.get();
+        match listen(&at, last.as_deref()) {
+            Ok(stream) => {
+                n_connections += 1;
+                drop(receive(stream, &mut last, events));
+            }
+            Err(_) => address.wait_for_another(&at),
         }
-        std::thread::sleep(Duration::from_millis(20));
     }
     n_connections
 }
@@ -78,7 +80,7 @@ const N_KILLS: u64 = 4;
 fn listener_gets_every_event_once_and_in_order_while_the_gateway_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), None, &[]);
-    let address = Arc::new(Mutex::new(process.address.clone()));
+    let address = Address::new(&process.address);
     let events: Arc<Received> = Arc::default();
     let ends = Arc::new(AtomicBool::new(false));
     // Heard before the first payment begins, so that nothing comes before the listener.
@@ -87,32 +89,14 @@ fn listener_gets_every_event_once_and_in_order_while_the_gateway_is_killed() {
         let (address, events, ends) = (address.clone(), events.clone(), ends.clone());
         std::thread::spawn(move || listen_again(first, &address, &events, &ends))
     };
-    std::thread::sleep(Duration::from_millis(200));
-    let is_killed_enough = Arc::new(AtomicBool::new(false));
-    let payer = {
-        let (address, is_killed_enough) = (address.clone(), is_killed_enough.clone());
-        std::thread::spawn(move || {
-            let mut n_paid = 0;
-            while !is_killed_enough.load(Ordering::Relaxed) {
-                let body = payment(&format!("pay-{n_paid}"));
-                while drive(&address.lock().unwrap().clone(), SIGN, &body, &[EXECUTE, publish_step()])
-                    .is_err()
-                {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                n_paid += 1;
-            }
-            n_paid
-        })
-    };
+    let payer = Payer::start(&address);
     for nth in 0..N_KILLS {
-        std::thread::sleep(Duration::from_millis(500 + 130 * nth));
+        payer.pays(nth);
         process.kill();
         process = Process::start(folder.path(), None, &[]);
-        *address.lock().unwrap() = process.address.clone();
+        address.set(&process.address);
     }
-    is_killed_enough.store(true, Ordering::Relaxed);
-    let n_paid: u64 = payer.join().unwrap();
+    let n_paid = payer.finish();
     let operations: BTreeSet<_> = (0..n_paid)
         .map(|number| process.post(SIGN, Some(&payment(&format!("pay-{number}"))))["operation"].clone())
         .map(|operation| operation["operation_id"].as_str().unwrap().to_owned())
@@ -130,11 +114,7 @@ fn listener_gets_every_event_once_and_in_order_while_the_gateway_is_killed() {
         received.retain(|operation, _| operations.contains(operation));
         received
     };
-    let until = Instant::now() + Duration::from_secs(30);
-    while received() != expected && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(received(), expected);
+    poll(received, |received| *received == expected);
     let ids: Vec<_> = events.lock().unwrap().iter().map(|(id, _)| *id).collect();
     assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
     ends.store(true, Ordering::Relaxed);
@@ -211,8 +191,5 @@ fn listener_that_never_reads_delays_no_one_and_is_disconnected() {
     let started = Instant::now();
     drive(&process.address, SIGN, &payment("meanwhile"), &[EXECUTE, publish_step()]).unwrap();
     assert!(started.elapsed() < Duration::from_secs(15));
-    while cut().as_deref() != Some("1") {
-        assert!(started.elapsed() < Duration::from_secs(120), "{:?}", cut());
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    poll_within(Duration::from_secs(120), cut, |n_cut| n_cut.as_deref() == Some("1"));
 }

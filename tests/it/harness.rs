@@ -17,6 +17,7 @@ pub(crate) mod http;
 pub(crate) mod link;
 pub(crate) mod modes;
 pub(crate) mod pausing;
+pub(crate) mod payer;
 pub(crate) mod port;
 pub(crate) mod process;
 pub(crate) mod provider;

@@ -6,13 +6,14 @@ use crate::harness::consumer::{self, Consumer};
 use crate::harness::http::Call;
 use crate::harness::process::{EXECUTE, Process, SIGN, command, drive, post, publish_step, request, text};
 use crate::harness::samples::payment;
+use crate::harness::wire::{poll, poll_within};
 use crate::harness::witness::{Witness, log_key, policy};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+use std::{fs, io};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -104,11 +105,8 @@ fn collector_that_never_answers_costs_no_request_and_no_stop() {
         let name = format!("operation_gateway_trace_spans_dropped_total{{reason=\"{reason}\"}} ");
         metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok()).unwrap()
     };
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while dropped("collector") == 0 {
-        assert!(Instant::now() < deadline, "a batch that is not accepted is counted");
-        thread::sleep(Duration::from_millis(100));
-    }
+    // A batch that is not accepted is counted.
+    poll_within(Duration::from_secs(20), || dropped("collector"), |n_dropped| *n_dropped > 0);
     let stopped = Instant::now();
     let (status, log) = process.terminate();
     assert!(status.success(), "{log:#?}");
@@ -216,12 +214,8 @@ fn dashboard_and_alerts_name_metrics_and_labels_that_the_gateway_has() {
     let call = Call::new("POST", SIGN, "{}".into()).header("origin", "https://elsewhere.example");
     assert_eq!(call.send(&process.address).unwrap().status, 403);
     // The nodes' gauges are set every second.
-    let scrapes = std::iter::repeat_with(|| {
-        thread::sleep(Duration::from_millis(200));
-        text(&process.address, "/metrics")
-    });
     let has_nodes = |text: &String| text.contains("operation_gateway_node_usable{");
-    let text = scrapes.take(50).find(has_nodes).expect("no metrics of nodes within ten seconds");
+    let text = poll(|| text(&process.address, "/metrics"), has_nodes);
     let real = metrics(&text);
 
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/observability");
@@ -313,13 +307,6 @@ fn reader_of_the_log_that_stalls_stops_neither_requests_nor_the_end() {
     }
     let stopped = Command::new("kill").arg(gateway.id().to_string()).status().unwrap();
     assert!(stopped.success());
-    let ended = Instant::now();
-    let status = loop {
-        if let Some(status) = gateway.try_wait().unwrap() {
-            break status;
-        }
-        assert!(ended.elapsed() < Duration::from_secs(20), "it did not end");
-        thread::sleep(Duration::from_millis(20));
-    };
-    assert!(status.success(), "{status}");
+    let status = poll_within(Duration::from_secs(20), || gateway.try_wait().unwrap(), Option::is_some);
+    assert!(status.unwrap().success(), "{status:?}");
 }

@@ -9,11 +9,11 @@ use crate::harness::http::{Answer, Call};
 use crate::harness::process::Process;
 use crate::harness::provider::Provider;
 use crate::harness::samples::{approval, path, payment, publication, with};
+use crate::harness::secrets::write_private;
+use crate::harness::wire::poll_within;
 use serde_json::{Value, json};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A gateway that accepts tokens of this issuer, signed with the keys at its `/jwks`.
 fn gateway(folder: &Path, issuer: &str) -> Process {
@@ -30,8 +30,7 @@ fn gateway_with(folder: &Path, issuer: &str, overrides: &[(&str, &str)]) -> Proc
 fn introspecting_gateway(folder: &Path, provider: &Provider, client_secret: &str) -> Process {
     let url = format!("{}/token/introspection", provider.issuer);
     let secret = folder.join("introspection.secret");
-    fs::write(&secret, client_secret).unwrap();
-    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    write_private(&secret, client_secret);
     let settings = [
         ("auth_mode", "introspection"),
         ("introspection_url", url.as_str()),
@@ -95,15 +94,8 @@ fn ask_with_token(gateway: &Process, token: &str) -> Answer {
 /// `meanwhile`, and their calls must begin within `seconds`.
 #[track_caller]
 fn repeat_until(status: u16, meanwhile: &[u16], seconds: u64, call: &dyn Fn() -> Answer) -> Answer {
-    let deadline = Instant::now() + Duration::from_secs(seconds);
-    loop {
-        let called = Instant::now();
-        let answer = call();
-        if answer.status == status {
-            return answer;
-        }
-        assert!(meanwhile.contains(&answer.status), "{answer:?}");
-        assert!(called < deadline, "still {answer:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    poll_within(Duration::from_secs(seconds), call, |answer| {
+        assert!(answer.status == status || meanwhile.contains(&answer.status), "{answer:?}");
+        answer.status == status
+    })
 }

@@ -4,6 +4,7 @@ use crate::harness::custody::{self, KEYS};
 use crate::harness::modes::{TestCaller, test_caller};
 use crate::harness::pausing::Pause;
 use crate::harness::samples::{admit, approval, path, payment, publication, submit, with};
+use crate::harness::wire::poll_async;
 use crate::harness::world::{Answer, World};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -222,13 +223,8 @@ async fn request_that_waits_for_work_on_its_operation_is_not_answered_as_done() 
     world.post(&publishing, &custody::publication()).await.fails(503, "runtime_unavailable");
     drop(stopped);
     let aborted = |view: &Value| view["rejections"].is_array();
-    let ended = loop {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        let view = world.get(&custody::path(&refreshing, "")).await.ok();
-        if view["in_progress"].is_null() && view["state"] != "admitted" {
-            break view;
-        }
-    };
+    let read = async || world.get(&custody::path(&refreshing, "")).await.ok();
+    let ended = poll_async(read, |view| view["in_progress"].is_null() && view["state"] != "admitted").await;
     assert_eq!(ended["state"] == "failed", aborted(&ended), "{ended}");
     let again = world.post(&aborting, &custody::abort("alice", &[])).await;
     assert_eq!(again.status == 200, aborted(&ended), "{ended}");

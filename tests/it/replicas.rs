@@ -7,18 +7,18 @@ use crate::harness::link::Link;
 use crate::harness::port::Port;
 use crate::harness::process::{EXECUTE, Process, SIGN, command, publish_step, request, text};
 use crate::harness::samples::{approval, payment, with};
-use crate::harness::wire::eventually;
+use crate::harness::secrets::write_private;
+use crate::harness::wire::{eventually, poll, poll_within};
 use gateway_store::testing::Scratch;
 use gateway_store::{Fsck, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -69,20 +69,14 @@ impl Replicas {
 
     /// The answer of a request, at one replica after the other until one answers it with 200.
     fn ask(&self, choice: &mut Choice, method: &str, path: &str, body: Option<&Value>) -> Value {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            let answer = request(&self.address(choice.next()), method, path, body);
-            match &answer {
-                Ok((200, view)) => return view.clone(),
-                // Killed meanwhile, a dependency did not answer, or others changed the same at the same time.
-                Err(_) | Ok((503, _)) if Instant::now() < deadline => {
-                    thread::sleep(Duration::from_millis(50))
-                }
-                Ok((409, error)) if error["error"] == "concurrent_update" && Instant::now() < deadline => {
-                    thread::sleep(Duration::from_millis(50))
-                }
-                Err(_) | Ok(_) => panic!("{method} {path}: {answer:?}"),
-            }
+        let ask = || request(&self.address(choice.next()), method, path, body);
+        match poll(ask, |answer| match answer {
+            // Killed meanwhile, a dependency did not answer, or others changed the same at the same time.
+            Err(_) | Ok((503, _)) => false,
+            Ok((status, error)) => *status != 409 || error["error"] != "concurrent_update",
+        }) {
+            Ok((200, view)) => view,
+            answer => panic!("{method} {path}: {answer:?}"),
         }
     }
 
@@ -152,7 +146,7 @@ fn pay_while(
     (n_clients, n_payments): (u64, u64),
     disturb: impl Fn(u64) + Sync,
 ) -> BTreeSet<String> {
-    let is_done = AtomicBool::new(false);
+    let (done, is_done) = channel::<()>();
     thread::scope(|scope| {
         let clients: Vec<_> = (0..n_clients)
             .map(|client| {
@@ -163,19 +157,14 @@ fn pay_while(
                 })
             })
             .collect();
-        let is_done = &is_done;
         let disturb = &disturb;
         scope.spawn(move || {
-            for round in 0.. {
-                thread::sleep(Duration::from_millis(400));
-                if is_done.load(Ordering::Relaxed) {
-                    return;
-                }
-                disturb(round);
-            }
+            let has_ended =
+                || is_done.recv_timeout(Duration::from_millis(400)) != Err(RecvTimeoutError::Timeout);
+            (0..).take_while(|_| !has_ended()).for_each(disturb);
         });
         let paid: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
-        is_done.store(true, Ordering::Relaxed);
+        drop(done);
         paid.into_iter().flat_map(|paid| paid.unwrap()).collect()
     })
 }
@@ -256,8 +245,7 @@ fn password_that_is_rotated_is_read_from_its_file() {
     let file = folder.path().join("password");
     let rotate = |password: &str| {
         server.sql(&url, &format!("ALTER ROLE gateway PASSWORD '{password}'"));
-        fs::write(&file, format!("*:*:*:*:{password}\n")).unwrap();
-        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        write_private(&file, format!("*:*:*:*:{password}\n"));
     };
     rotate("first-secret");
     let own = url.replace("postgres@", "gateway@").replace("/postgres", "/gateway");
@@ -403,11 +391,8 @@ fn replica_with_another_log_key_than_an_earlier_one_writes_nothing() {
     // Once the earlier one has stopped, the other one is right.
     let (status, log) = replicas.gateways.remove(0).into_inner().unwrap().terminate();
     assert!(status.success(), "{log:#?}");
-    let deadline = Instant::now() + Duration::from_secs(15);
-    while request(&replicas.address(0), "GET", "/readyz", None).unwrap().0 != 200 {
-        assert!(Instant::now() < deadline, "it still is not ready");
-        thread::sleep(Duration::from_millis(100));
-    }
+    let readiness = || request(&replicas.address(0), "GET", "/readyz", None).unwrap();
+    poll_within(Duration::from_secs(15), readiness, |(status, _)| *status == 200);
     replicas.stop();
 }
 

@@ -1,15 +1,14 @@
 //! Webhooks of the real process: what a consumer gets while the gateway and it are killed, and consumers that misbehave.
 
 use crate::harness::consumer::{Consumer, Mode, write_file};
+use crate::harness::payer::{Address, Payer};
 use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish_step};
 use crate::harness::samples::{payment, with};
 use crate::harness::wire::{eventually, poll};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn start(folder: &Path, webhooks: &[Value]) -> Process {
     let file = write_file(folder, webhooks);
@@ -71,39 +70,24 @@ fn consumer_gets_every_event_in_order_while_it_and_the_gateway_are_killed() {
     let mut consumer = Consumer::start(1);
     let entry = consumer.entry(folder.path(), "books", &[1]);
     let mut process = start(folder.path(), std::slice::from_ref(&entry));
-    let address = Arc::new(Mutex::new(process.address.clone()));
+    let address = Address::new(&process.address);
     // The place in the log from which events are sent.
     poll(|| process.get("/v1/webhooks"), |all| all["webhooks"][0]["is_sent_to"] == true);
-    let ends = Arc::new(AtomicBool::new(false));
-    let payer = {
-        let (address, ends) = (address.clone(), ends.clone());
-        std::thread::spawn(move || {
-            let mut n_paid = 0;
-            while !ends.load(Ordering::Relaxed) {
-                let (body, steps) = (payment(&format!("pay-{n_paid}")), [EXECUTE, publish_step()]);
-                while drive(&address.lock().unwrap().clone(), SIGN, &body, &steps).is_err() {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                n_paid += 1;
-            }
-            n_paid
-        })
-    };
+    let payer = Payer::start(&address);
     for nth in 0..N_KILLS {
-        std::thread::sleep(Duration::from_millis(500 + 130 * nth));
+        payer.pays(nth);
         if nth % 2 == 0 {
             consumer.down();
         }
         process.kill();
         process = start(folder.path(), std::slice::from_ref(&entry));
-        *address.lock().unwrap() = process.address.clone();
+        address.set(&process.address);
         if nth % 2 == 0 {
-            std::thread::sleep(Duration::from_millis(300));
+            poll(|| webhook(&process, "books"), |state| state["failure"].is_object());
             consumer.up();
         }
     }
-    ends.store(true, Ordering::Relaxed);
-    let n_paid: u64 = payer.join().unwrap();
+    let n_paid = payer.finish();
     let operation = |number: u64| {
         let answer = process.post(SIGN, Some(&payment(&format!("pay-{number}"))));
         answer["operation"]["operation_id"].as_str().unwrap().to_owned()

@@ -49,6 +49,7 @@ fn wait(child: &mut Child) -> ExitStatus {
             child.kill().unwrap();
             panic!("it did not end");
         }
+        // Its output may not be read, so nothing else tells of the end.
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -104,26 +104,49 @@ pub(crate) fn connect_from(last: u8, address: &str) -> std::io::Result<TcpStream
     Ok(stream)
 }
 
+/// How often a test asks for a state that nothing tells it of.
+const EVERY: Duration = Duration::from_millis(10);
+
 /// Waits until `holds` returns true; fails after [`TIMEOUT`], with the message `what`.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < TIMEOUT, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    poll(|| if holds() { "" } else { what }, |failure| failure.is_empty());
 }
 
 /// Reads until `holds` accepts the value, and returns it; fails after [`TIMEOUT`], showing the last value.
 #[track_caller]
-pub(crate) fn poll<T: Debug>(read: impl Fn() -> T, holds: impl Fn(&T) -> bool) -> T {
+pub(crate) fn poll<T: Debug>(read: impl FnMut() -> T, holds: impl Fn(&T) -> bool) -> T {
+    poll_within(TIMEOUT, read, holds)
+}
+
+/// As [`poll`], with another limit. The last read begins within it.
+#[track_caller]
+pub(crate) fn poll_within<T: Debug>(
+    limit: Duration,
+    mut read: impl FnMut() -> T,
+    holds: impl Fn(&T) -> bool,
+) -> T {
     let began = Instant::now();
     loop {
+        let is_last = began.elapsed() >= limit;
         let value = read();
         if holds(&value) {
             return value;
         }
+        assert!(!is_last, "{value:#?}");
+        std::thread::sleep(EVERY);
+    }
+}
+
+/// As [`poll`], without blocking the thread, which may run the gateway too.
+pub(crate) async fn poll_async<T: Debug>(read: impl AsyncFn() -> T, holds: impl Fn(&T) -> bool) -> T {
+    let began = Instant::now();
+    loop {
+        let value = read().await;
+        if holds(&value) {
+            return value;
+        }
         assert!(began.elapsed() < TIMEOUT, "{value:#?}");
-        std::thread::sleep(Duration::from_millis(10));
+        tokio::time::sleep(EVERY).await;
     }
 }

@@ -154,6 +154,7 @@ fn killed_archive_leaves_no_file_or_a_verified_one_and_can_be_repeated() {
         let file = filled.path(&format!("{round}.jsonl"));
         let arguments = ["ledger", "archive", file.to_str().unwrap(), "--before", "2100-01-01"];
         let mut child = command(filled.folder.path(), &[]).args(arguments).spawn().unwrap();
+        // Killed at every moment of its work, of which it tells nothing.
         std::thread::sleep(Duration::from_millis(round * 20));
         child.kill().unwrap();
         let ended = child.wait().unwrap().code().is_some();

@@ -3,8 +3,9 @@
 use crate::harness::custody::{self, key, key_path};
 use crate::harness::process::{Process, SIGN, run, stdout};
 use crate::harness::samples::{approval, path, payment, publication, with};
+use crate::harness::wire::poll_within;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Credential identifiers that must not be in any export.
@@ -105,11 +106,7 @@ impl RecordedDecisions {
 
     /// Waits until the operation failed. Once its key exists, the reconciler finds it within a minute.
     fn wait_for_failure(&self, path: &str) {
-        let deadline = Instant::now() + Duration::from_secs(150);
-        while self.process.get(path)["state"] != "failed" {
-            assert!(Instant::now() < deadline, "the payment was not decided");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        poll_within(Duration::from_secs(150), || self.process.get(path), |view| view["state"] == "failed");
     }
 
     /// Runs a subcommand on the same data while the gateway runs.

@@ -2,6 +2,7 @@ use super::{UNKNOWN, assert_refused_by_name};
 use crate::harness::modes::{Deployment, Mode, test_caller};
 use crate::harness::process::{Process, SIGN};
 use crate::harness::samples::{admit, approval, client, path, payment, submit, with};
+use crate::harness::timed::TimedWorld;
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
@@ -85,10 +86,10 @@ async fn identified_caller_approves_only_as_itself() {
 
 #[tokio::test]
 async fn approval_after_the_deadline_fails_the_operation() {
-    let world = World::with(&[("approval_ttl_ms", "1")]).await;
+    let world = TimedWorld::start(&[("approval_ttl_ms", "1")]).await;
     let operation = submit(&world, &payment("expired")).await;
     assert_eq!(operation["expires_at_ms"], operation["created_at_ms"].as_u64().unwrap() + 1);
-    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    world.advance_ms(5);
     let message =
         world.post(&path(&operation, "/approve"), &approval("alice")).await.fails(409, "operation_failed");
     assert!(message.contains("no quorum within 1 ms"), "{message}");

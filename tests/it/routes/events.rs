@@ -2,6 +2,7 @@ use crate::harness::custody::{create_key, key_path, sign, submit};
 use crate::harness::modes::TestCaller;
 use crate::harness::process::SIGN;
 use crate::harness::samples::{approval, path, payment, with};
+use crate::harness::wire::poll_async;
 use crate::harness::world::World;
 use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
@@ -268,10 +269,10 @@ async fn reader_waits_until_the_state_is_another() {
     assert!(started.elapsed() >= Duration::from_millis(200));
 
     let (reader, url) = (Arc::clone(&world), wait(30_000, "pending_approval"));
-    let waiting = tokio::spawn(async move { reader.get(&url).await.ok() });
+    let mut waiting = tokio::spawn(async move { reader.get(&url).await.ok() });
     world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(!waiting.is_finished(), "the state is the same after one approval");
+    let told = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
+    assert!(told.is_err(), "the state is the same after one approval");
     let started = Instant::now();
     world.post(&path(&operation, "/approve"), &approval("bob")).await.ok();
     assert_eq!(waiting.await.unwrap()["state"], "admitted");
@@ -390,8 +391,9 @@ async fn few_requests_wait_at_a_time() {
             tokio::spawn(async move { world.get(&wait).await.ok() })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    world.get(&wait).await.fails(503, "runtime_unavailable");
+    let briefly = path(&operation, "?wait_ms=1&unless_state=pending_approval");
+    let refused = poll_async(async || world.get(&briefly).await, |answer| answer.status == 503).await;
+    refused.fails(503, "runtime_unavailable");
     assert_eq!(
         world.get(&path(&operation, "")).await.ok()["state"],
         "pending_approval",

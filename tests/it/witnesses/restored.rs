@@ -125,6 +125,7 @@ fn new_bundle_is_not_activated_on_an_older_copy() {
     // The default bundle has a higher sequence. It waits, also when its file is read again.
     let process = start(folder, &[&witness], 1, &[("policy_watch_ms", "50")]);
     refusal(&process);
+    // The time of six such readings, of which nothing is told.
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!((active(&process), log_size(&process)), (before.clone(), in_copy));
     process.terminate();

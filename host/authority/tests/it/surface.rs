@@ -164,6 +164,7 @@ async fn bundles_that_one_caller_sends_slowly_keep_no_other_waiting() {
         let router = router.clone();
         slow.spawn(async move { send(&router, CALLERS[0], BUNDLES, Body::new(Pending)).await.0 });
     }
+    // The paused clock: a second passes once all of them wait.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let body = Body::from(serde_json::to_vec(&offer(committed())).unwrap());
     let started = Instant::now();

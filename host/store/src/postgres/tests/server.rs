@@ -295,6 +295,7 @@ async fn connections_that_were_cut_off_are_given_up_and_replaced() {
     };
     let started = Instant::now();
     let cut = async {
+        // In the middle of the second that the statements take.
         sleep(Duration::from_millis(500)).await;
         network.cut_off().await;
     };
@@ -356,6 +357,7 @@ auth_type = any\nunix_socket_dir =\npool_mode = {pool_mode}\n"
         let program = command.arg("-q").arg(&file).spawn().unwrap();
         let pooler = Self { program, _settings: folder, address };
         while TcpStream::connect(&pooler.address).await.is_err() {
+            // A quiet pooler tells nothing of its start.
             sleep(Duration::from_millis(20)).await;
         }
         pooler
