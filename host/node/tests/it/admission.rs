@@ -65,6 +65,8 @@ async fn decision_for_another_intent_or_operation_is_refused() {
     assert_eq!(request_refusal(&group, renamed).await, Code::AdmissionRefused);
     let step = |request: &mut AdmitRequest| request.effect.step = EffectStep::Execute;
     assert_eq!(request_refusal(&group, step).await, Code::AdmissionRefused);
+    let retyped = |request: &mut AdmitRequest| request.envelope.payload_type.push('x');
+    assert_eq!(request_refusal(&group, retyped).await, Code::AdmissionRefused);
 }
 
 /// What approvers signed names the public key, so that gateway and authority together cannot exchange the key.

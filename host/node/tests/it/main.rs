@@ -13,7 +13,6 @@ mod policy;
 mod policy_bundles;
 mod receipts;
 mod relay;
-mod restart;
 mod rollback;
 mod signing;
 mod support;

@@ -5,9 +5,8 @@ use gateway_domain::operation::EffectStep;
 use gateway_node::limits::NONCES_TTL_MS;
 use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, payment, refresh};
 use gateway_node::{Code, NodeError, RoundOne};
-use gateway_threshold::Tweak;
 use gateway_threshold::sign::SigningPackage;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::task::JoinSet;
 
 /// The same package with another co-signer. Shares of both with the same nonces would reveal the key share.
@@ -31,6 +30,29 @@ async fn repeated_package_gets_the_same_share_and_another_package_is_refused() {
     assert_eq!(again, RoundOne::Consumed { package: package.clone(), signed: share.clone() });
     assert_eq!(code(group.round_two(&case, 0, 1, &other).await), Code::SessionConsumed);
     assert_eq!(group.round_two(&case, 0, 1, &package).await.unwrap(), share);
+}
+
+#[tokio::test]
+async fn released_share_is_the_same_after_a_restart() {
+    let (mut group, case) = admitted().await;
+    let package = group.package(&case, &[0, 1], 1).await;
+    let mut other = package.clone();
+    let RoundOne::Committed(third) = group.round_one(&case, 2, 1).await.unwrap() else { panic!() };
+    other.commitments.insert(2, third);
+    let mut shares = BTreeMap::new();
+    for signer in [0, 1] {
+        shares.insert(signer, group.round_two(&case, signer, 1, &package).await.unwrap());
+    }
+    let signature = group.result(&case, &package, &shares);
+    for signer in [0, 1] {
+        group.restart(signer).await;
+        let expected = RoundOne::Consumed { package: package.clone(), signed: shares[&signer].clone() };
+        assert_eq!(group.round_one(&case, signer, 1).await.unwrap(), expected);
+        assert_eq!(group.round_two(&case, signer, 1, &package).await.unwrap(), shares[&signer]);
+        assert_eq!(code(group.round_two(&case, signer, 1, &other).await), Code::SessionConsumed);
+        assert_eq!(code(group.round_one(&case, signer, 0).await), Code::AttemptSuperseded);
+    }
+    assert_eq!(group.result(&case, &package, &shares), signature);
 }
 
 #[tokio::test]
@@ -61,56 +83,6 @@ async fn twenty_concurrent_packages_get_one_share() {
     for answer in answers.into_iter().filter(Result::is_err) {
         assert_eq!(code(answer), Code::SessionConsumed);
     }
-}
-
-#[tokio::test]
-async fn wrong_package_is_refused_and_destroys_the_nonces() {
-    type Change = fn(&mut SigningPackage);
-    let changes: [(Change, Code); 7] = [
-        (|package| package.message = vec![8; 32], Code::PackageRefused),
-        (|package| package.message.push(0), Code::PackageRefused),
-        (|package| package.tweak = Some(Tweak::new([1; 32])), Code::PackageRefused),
-        (|package| drop(package.commitments.remove(&1)), Code::PackageRefused),
-        (
-            |package| {
-                let own = package.commitments[&0].clone();
-                package.commitments.insert(7, own);
-            },
-            Code::PackageRefused,
-        ),
-        (
-            |package| {
-                let other = package.commitments[&1].clone();
-                package.commitments.insert(0, other);
-            },
-            Code::PackageRefused,
-        ),
-        (|package| _ = package.commitments.insert(1, vec![0; 66]), Code::CeremonyMisbehaviour),
-    ];
-    let (group, case) = admitted().await;
-    for (attempt, (tamper, expected)) in (1..).zip(changes) {
-        let package = group.package(&case, &[0, 1], attempt).await;
-        let mut tampered = package.clone();
-        tamper(&mut tampered);
-        assert_eq!(code(group.round_two(&case, 0, attempt, &tampered).await), expected, "attempt {attempt}");
-        assert_lost(group.round_two(&case, 0, attempt, &package).await);
-        assert_lost(group.round_one(&case, 0, attempt).await);
-    }
-    group.sign(&case, 8).await;
-}
-
-#[tokio::test]
-async fn package_with_a_signer_that_was_not_admitted_is_refused() {
-    let group = Group::with_key(3, 2, SUITES[0]).await;
-    let (all, two) = (group.case(1, asset_action(&[0, 1, 2], 7)), group.case(2, asset_action(&[0, 1], 7)));
-    group.admit(&all).await;
-    let RoundOne::Committed(third) = group.round_one(&all, 2, 1).await.unwrap() else { panic!() };
-    let node = &group.nodes[0];
-    node.admit(&two.request()).await.unwrap();
-    node.policy_receipt(&two.call(0, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
-    let mut package = group.package(&two, &[0], 1).await;
-    package.commitments.insert(2, third);
-    assert_eq!(code(group.round_two(&two, 0, 1, &package).await), Code::PackageRefused);
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ async fn identity_that_no_operator_pinned_is_not_trusted() {
 
 fn flip(text: &mut Value) {
     let Value::String(digits) = text else { panic!("{text}") };
-    let flipped = if digits.starts_with('A') { "B" } else { "A" };
+    let flipped = if digits.starts_with('0') { "1" } else { "0" };
     digits.replace_range(..1, flipped);
 }
 
@@ -109,8 +109,10 @@ async fn relayed_messages_count_only_unaltered_in_their_ceremony_for_their_recip
     victims.admit_all(&case).await;
     let start = CeremonyStart::default();
     type Change = fn(&mut Value);
-    let changes: [(&str, Change); 4] = [
+    let changes: [(&str, Change); 6] = [
         ("body", |it| flip(&mut it["body"])),
+        ("signature", |it| flip(&mut it["signature"])),
+        ("a round that the ceremony does not have", |it| it["header"]["round"] = 9.into()),
         ("sender", |it| it["header"]["from"] = 2.into()),
         ("round", |it| it["header"]["round"] = 2.into()),
         ("ceremony", |it| it["header"]["ceremony"] = "11".repeat(32).into()),

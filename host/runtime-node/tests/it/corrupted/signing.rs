@@ -50,17 +50,18 @@ async fn package_must_have_the_admitted_message_tweak_signers_and_own_commitment
     }
     let tweak = derive(victims.keys(), &[7]).unwrap().tweak;
     type Alter<'a> = &'a dyn Fn(&mut SigningPackage);
-    let tricks: [(&str, Alter<'_>, &str); 6] = [
-        ("another message", &|it| it.message = vec![7; 32], "another message"),
-        ("a longer message", &|it| it.message.push(0), "another message"),
-        ("another key", &|it| it.tweak = Some(tweak), "another derived key"),
-        ("fewer signers", &|it| _ = it.commitments.remove(&1), "fewer signers"),
+    let tricks: [(&str, Alter<'_>, &str, &str); 7] = [
+        ("another message", &|it| it.message = vec![7; 32], "package_refused", "another message"),
+        ("a longer message", &|it| it.message.push(0), "package_refused", "another message"),
+        ("another key", &|it| it.tweak = Some(tweak), "package_refused", "another derived key"),
+        ("fewer signers", &|it| _ = it.commitments.remove(&1), "package_refused", "fewer signers"),
         (
             "a signer that was not admitted",
             &|it| {
                 let other = it.commitments[&1].clone();
                 it.commitments.insert(2, other);
             },
+            "package_refused",
             "not admitted",
         ),
         (
@@ -69,16 +70,25 @@ async fn package_must_have_the_admitted_message_tweak_signers_and_own_commitment
                 let other = it.commitments[&1].clone();
                 it.commitments.insert(0, other);
             },
+            "package_refused",
             "this node's commitments",
         ),
+        (
+            "commitments that are no points",
+            &|it| _ = it.commitments.insert(1, vec![0; 66]),
+            "ceremony_misbehaviour",
+            "",
+        ),
     ];
-    for (attempt, (what, alter, part)) in (1..).zip(tricks) {
+    for (attempt, (what, alter, error, part)) in (1..).zip(tricks) {
         let package = victims.package(&case, &[0, 1], attempt).await;
         let mut altered = package.clone();
         alter(&mut altered);
-        assert_refused(what, victims.share(0, &case, attempt, &altered).await, "package_refused", part);
+        assert_refused(what, victims.share(0, &case, attempt, &altered).await, error, part);
         let answer = victims.share(0, &case, attempt, &package).await;
         assert_refused("the nonces are gone", answer, "attempt_lost", "");
+        let answer = victims.commit(0, &case, attempt).await;
+        assert_refused("no others for the attempt", answer, "attempt_lost", "");
     }
     let package = victims.package(&case, &[0, 1], 9).await;
     victims.share(0, &case, 9, &package).await.unwrap();
