@@ -160,8 +160,8 @@ fn readable_authority_key_prevents_startup() {
 #[test]
 fn readable_log_key_or_reused_authority_key_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
-    write_private(&folder.path().join("authority.key"), &"00".repeat(32));
-    write_private(&folder.path().join("log.key"), &"00".repeat(32));
+    write_private(folder.path().join("authority.key"), "00".repeat(32));
+    write_private(folder.path().join("log.key"), "00".repeat(32));
     let line = Process::start_error(folder.path(), &[]);
     assert!(line.contains("log key: must be another key than the authority's"), "{line}");
     fs::set_permissions(folder.path().join("log.key"), fs::Permissions::from_mode(0o640)).unwrap();
@@ -191,7 +191,7 @@ fn invalid_node_key_prevents_startup() {
         start_error(),
         format!("{prefix} key file `KEY` is not 32 bytes or 64 lowercase hexadecimal characters")
     );
-    write_private(&path, &"00".repeat(32));
+    write_private(&path, "00".repeat(32));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(start_error(), format!("{prefix} file `KEY` has mode 0644; {SECRET_MODES}"));
     fs::remove_file(&path).unwrap();
@@ -230,7 +230,7 @@ fn wrong_node_key_prevents_startup() {
     let folder = tempfile::tempdir().unwrap();
     run_once(folder.path(), &[]);
     let (key, other) = (folder.path().join("nodes/node.key"), folder.path().join("other.key"));
-    write_private(&other, &"01".repeat(32));
+    write_private(&other, "01".repeat(32));
     let line = Process::start_error(folder.path(), &[("node_key", other.to_str().unwrap())]);
     assert!(
         line.starts_with("operation-gateway: nodes: the node's store is sealed under another key: "),

@@ -204,7 +204,7 @@ impl Desk {
         let n_random = chance.below(5);
         // Mostly three; with four, two packages of one attempt can have no signer in common.
         let participants = roster(&chance.some(&all_nodes(), if n_random == 0 { 4 } else { 3 }));
-        let create = samples::key_create(participants, 2, *chance.pick(&SIGNATURE_PROFILES));
+        let create = samples::key_create(participants, 2, chance.pick::<&str>(&SIGNATURE_PROFILES));
         let create = Intent::KeyCreate(create);
         let key_ref = self.new_key_ref();
         self.on_key(create, key_ref, false)

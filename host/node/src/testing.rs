@@ -203,8 +203,9 @@ pub fn allow(outcome: &mut Outcome) {
 
 /// A registry of Alice, Bob, and Carol who is a treasurer too. `alice` is the entry of Alice's key.
 pub fn registered(alice: serde_json::Value) -> Approvers {
-    let mut carol = entry("carol", &[key_entry(&key(3))]);
-    carol["roles"] = serde_json::json!(["approver", "treasurer"]);
+    let carol = serde_json::json!({
+        "subject_id": "carol", "tenants": ["default"], "roles": ["approver", "treasurer"], "keys": [key_entry(&key(3))],
+    });
     let entries = [entry("alice", &[alice]), entry("bob", &[key_entry(&key(2))]), carol];
     Approvers::parse(registry(&entries).as_bytes()).unwrap()
 }
