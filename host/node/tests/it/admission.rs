@@ -1,6 +1,6 @@
 //! The admissions that a node accepts, and one changed value at a time that makes it refuse.
 
-use crate::support::{Group, KEY, code};
+use crate::support::{Group, KEY, code, other_root};
 use gateway_domain::admission::{AdmissionDecision, Authorities, Derivation, Target};
 use gateway_domain::ids::{EpochName, KeyId, OperationId};
 use gateway_domain::intent::{Bip32, Intent, OperationType, SigningTerms, Taproot};
@@ -61,6 +61,10 @@ async fn decision_for_another_intent_or_operation_is_refused() {
         }
     };
     assert_eq!(request_refusal(&group, raised).await, Code::AdmissionRefused);
+    let digest = |case: &mut Case| case.decision.request_digest = hex32(9);
+    assert_eq!(refusal(&group, digest).await, Code::AdmissionRefused);
+    let kind = |case: &mut Case| case.decision.operation_type = OperationType::KeyCreate;
+    assert_eq!(refusal(&group, kind).await, Code::AdmissionRefused);
     let renamed = |request: &mut AdmitRequest| request.effect.operation.0 = hex32(2);
     assert_eq!(request_refusal(&group, renamed).await, Code::AdmissionRefused);
     let step = |request: &mut AdmitRequest| request.effect.step = EffectStep::Execute;
@@ -161,6 +165,7 @@ async fn signature_with_another_epoch_than_the_active_one_is_refused() {
         refusal(&group, |case| case.decision.epoch = EpochName("2".into())).await,
         Code::EpochConflict
     );
+    assert_eq!(refusal(&group, |case| case.decision.epoch_root = other_root()).await, Code::EpochConflict);
     let mut unknown = group.case(1, asset_action(&[0, 1, 2], 7));
     unknown = unknown.on_key("vault");
     let answer = group.nodes[0].admit(&unknown.request()).await;

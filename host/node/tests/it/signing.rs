@@ -86,6 +86,20 @@ async fn twenty_concurrent_packages_get_one_share() {
 }
 
 #[tokio::test]
+async fn package_with_a_signer_that_was_not_admitted_is_refused() {
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let (all, two) = (group.case(1, asset_action(&[0, 1, 2], 7)), group.case(2, asset_action(&[0, 1], 7)));
+    group.admit(&all).await;
+    let RoundOne::Committed(third) = group.round_one(&all, 2, 1).await.unwrap() else { panic!() };
+    let node = &group.nodes[0];
+    node.admit(&two.request()).await.unwrap();
+    node.policy_receipt(&two.call(0, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
+    let mut package = group.package(&two, &[0], 1).await;
+    package.commitments.insert(2, third);
+    assert_eq!(code(group.round_two(&two, 0, 1, &package).await), Code::PackageRefused);
+}
+
+#[tokio::test]
 async fn raised_threshold_is_enforced() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let mut case = group.case(1, payment(&[0, 1, 2], None));
