@@ -4,7 +4,7 @@
 //! cursor, is invisible or reverses the direction could make another amount appear than the signed one, and a line feed could add a row
 //! that is not ours. So only [`Lines`] are printed, and what is added to them is escaped.
 //!
-//! A failure to write standard output is kept until the end of the program, where [`finish`] makes it the exit code.
+//! A failure to write standard output is kept until the end of the program, where `finish` makes it the exit code.
 //!
 //! Once the log is started, standard error is the log's: all that is told goes through its queue, so that a reader that hangs stops nothing.
 
@@ -158,7 +158,7 @@ pub trait ToLines {
 /// Prints lines to standard output, at once.
 ///
 /// # Errors
-/// They cannot be written, or earlier ones could not. The program ends with [`finish`]'s exit code also if this is ignored.
+/// They cannot be written, or earlier ones could not. The program ends with `finish`'s exit code also if this is ignored.
 pub fn print(lines: &Lines) -> io::Result<()> {
     if let Some(failure) = FAILURE.get() {
         return Err(failure.error());
