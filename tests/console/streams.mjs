@@ -48,7 +48,7 @@ export const streams = {
     await minimize(page);
     await minimize(page, 'normal');
     await see(page, 'invoice frozen');
-    sound(page, ['ERR_CONNECTION_REFUSED', 'ERR_CONNECTION_RESET', 'ERR_EMPTY_RESPONSE', 'ERR_INCOMPLETE_CHUNKED_ENCODING']);
+    sound(page, ['ERR_CONNECTION_REFUSED', 'ERR_CONNECTION_RESET', 'ERR_EMPTY_RESPONSE', 'ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_SOCKET_NOT_CONNECTED']);
   },
 
   /** Eight windows of a reader have one stream, and all are shown what happens; windows that are hidden have none. */
@@ -111,7 +111,7 @@ export const streams = {
     await pay('later');
     for (const page of windows) await see(page, 'invoice later');
     await proxy.has(1);
-    windows.forEach((page) => sound(page, ['410', 'ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET']));
+    windows.forEach((page) => sound(page, ['410', 'ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET', 'ERR_SOCKET_NOT_CONNECTED']));
 
     // Other readers have streams of their own, of whose names and messages nothing tells the credentials.
     const eve = await open({ subject: 'mallory', tenant: 'other', base: proxy.base, scripts: [recording] });
@@ -199,7 +199,7 @@ export const streams = {
     proxy.holds = false;
     await see(third, 'invoice held');
     await third.waitForFunction(() => document.querySelector('#connection').innerText === '', { polling: 100 });
-    sound(third, ['ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET']);
+    sound(third, ['ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET', 'ERR_SOCKET_NOT_CONNECTED']);
   },
 
   /** What happens while a page is loading is shown when it is there; what happens all the time does not keep it from being there. */
