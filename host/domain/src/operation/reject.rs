@@ -5,7 +5,7 @@ use super::abort;
 use super::command::Refusal;
 use super::effect::Failure;
 use super::event::{Change, Event};
-use super::phase::Phase;
+use super::phase::{Phase, State};
 use super::state::Operation;
 use crate::approval::Rejection;
 use crate::binding::ClientBinding;
@@ -207,21 +207,10 @@ fn check_not_admitted(operation: &Operation) -> Result<(), Refusal> {
     if operation.may_be_rejected() {
         return Ok(());
     }
-    match operation.phase {
-        Phase::Failed | Phase::DiscardingRest { .. } => Err(Refusal::Failed(operation.reason_of_failure())),
-        Phase::Submitted
-        | Phase::PendingApproval
-        | Phase::Deciding
-        | Phase::Admitting
-        | Phase::Admitted
-        | Phase::IssuingReceipt
-        | Phase::ReceiptMaterialized
-        | Phase::Executing { .. }
-        | Phase::CommittingEpoch { .. }
-        | Phase::Executed
-        | Phase::Publishing
-        | Phase::Published
-        | Phase::Discarding => Err(Refusal::Admitted),
+    if operation.state() == State::Failed {
+        Err(Refusal::Failed(operation.reason_of_failure()))
+    } else {
+        Err(Refusal::Admitted)
     }
 }
 
@@ -233,7 +222,7 @@ fn failed(code: &str, by: &str, reason: &str) -> Change {
 mod tests {
     use super::*;
     use crate::intent::PublicationMode;
-    use crate::operation::{Action, Command, State, evolve, open, replay};
+    use crate::operation::{Action, Command, evolve, open, replay};
     use crate::testing::samples::{Kind, intent, submission, verdict};
     use crate::time::EpochMs;
 
