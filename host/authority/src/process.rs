@@ -91,7 +91,7 @@ fn print(seed: &[u8; 32]) -> Result<ExitCode, Fault> {
 
 /// Serves until SIGTERM or SIGINT, and then until the requests in progress are answered.
 async fn serve(settings: &Settings) -> Result<(), StartError> {
-    let Backend { listeners, tls, mut rounds, quotas, .. } =
+    let Backend { listeners, tls, rounds, quotas, .. } =
         Backend::open("authority", &settings.process).await?;
     let seed = key_file::load(&settings.own.key).map_err(|error| StartError::new("authority key", error))?;
     let authority = Arc::new(Authority::new(&seed));
@@ -105,13 +105,8 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
         Record::open(&settings.own.database, &settings.record_size_file, &authority.public_key()).await;
     let record = record.map_err(|error| StartError::new("authority record", error))?;
     let verifier = Arc::new(verifier(settings, rule, trust, record));
-    let mut followed = Followed { tls: Some(tls), verifiers };
-    let watching = tokio::spawn(async move {
-        while let Some(cause) = rounds.next().await {
-            trust_file.reload_if_changed();
-            followed.read_again(cause);
-        }
-    });
+    let followed = Followed { tls: Some(tls), verifiers };
+    let watching = followed.follow(rounds, move || trust_file.reload_if_changed());
     let public_key = Hex32::new(authority.public_key());
     tracing::info!(address = listeners.address().map(tracing::field::display), %public_key, "policy-authority listens");
     let router = routes::router(authority, Arc::clone(&verifier), quotas);

@@ -102,16 +102,11 @@ pub(crate) fn node_config(
 /// Serves until SIGTERM or SIGINT, and then until the requests in progress are answered.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), StartError> {
     let backend = Backend::open("node", &settings.process).await?;
-    let Backend { listeners, tls, mut rounds, stopping, quotas } = backend;
+    let Backend { listeners, tls, rounds, stopping, quotas } = backend;
     let NodeService { node, verifiers, mut trust_file } = open(settings).await?;
     let checks = tokio::spawn(check(Arc::clone(&node), stopping));
-    let mut followed = Followed { tls: Some(tls), verifiers };
-    let watching = tokio::spawn(async move {
-        while let Some(cause) = rounds.next().await {
-            trust_file.reload_if_changed();
-            followed.read_again(cause);
-        }
-    });
+    let followed = Followed { tls: Some(tls), verifiers };
+    let watching = followed.follow(rounds, move || trust_file.reload_if_changed());
     let fingerprint = node.identity().fingerprint();
     let participant = settings.node.participant;
     tracing::info!(address = listeners.address().map(tracing::field::display), %participant, fingerprint, "runtime-node listens");

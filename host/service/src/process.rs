@@ -26,6 +26,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Open files besides connections: a database, its journal, and its readers.
 const FILES_OF_PROCESS: u64 = 64;
@@ -283,6 +284,16 @@ pub struct Followed {
 }
 
 impl Followed {
+    /// Reads them again in each round, after `also` has read other files, until the process stops.
+    pub fn follow(mut self, mut rounds: Rounds, mut also: impl FnMut() + Send + 'static) -> JoinHandle<()> {
+        tokio::spawn(async move {
+            while let Some(cause) = rounds.next().await {
+                also();
+                self.read_again(cause);
+            }
+        })
+    }
+
     /// Reads the registry again if its file changed; on SIGHUP also if it did not, and the certificates. If new certificates cannot be
     /// used, the current ones stay. If the registry cannot be used, no approval counts.
     pub fn read_again(&mut self, cause: Cause) {
