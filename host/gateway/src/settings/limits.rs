@@ -1,14 +1,16 @@
 //! The ranges of settings, each with its reason. A value outside cannot work, or is a mistake.
 
 use gateway_policy::limits::OUTPUT_ITEMS_MAX;
+use gateway_service::settings::rules::REQUIRED_APPROVALS_MAX;
 use std::ops::RangeInclusive;
 
 /// Longest name of a log, in bytes: the cosignature format of witnesses has one byte for its length.
 pub(super) const LOG_ORIGIN_BYTES_MAX: usize = 255;
 
-/// Most approvals. A policy's verdict cannot name more subjects, so an operation that needs more could never proceed.
-#[expect(clippy::cast_possible_truncation, reason = "128")]
-pub(super) const REQUIRED_APPROVALS_MAX: u32 = OUTPUT_ITEMS_MAX as u32;
+const _: () = assert!(
+    REQUIRED_APPROVALS_MAX as usize == OUTPUT_ITEMS_MAX,
+    "an operation that needs more approvals could never proceed"
+);
 
 /// Most requests a second: tokens are counted in microseconds.
 pub(super) const RATE_MAX: u32 = 1_000_000;

@@ -7,7 +7,7 @@ use gateway_domain::policy::facts::Rules;
 use std::path::{Path, PathBuf};
 
 /// Most approvals that may be required: a policy's verdict cannot name more subjects.
-const REQUIRED_APPROVALS_MAX: u32 = 128;
+pub const REQUIRED_APPROVALS_MAX: u32 = 128;
 
 settings! {
     /// The process's own rules, and the bundles that it trusts, given for `serve`.
