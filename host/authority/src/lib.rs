@@ -6,7 +6,8 @@
 //! before, which has the decision durably before it is signed. [`main`] is that process.
 //!
 //! Start with [`Authority`]; `decision.rs` builds the decision, `verify.rs` has the checks of a request from another process,
-//! `policies.rs` the bundles that it trusts, and `record.rs` the record: `payments.rs` and `marks.rs` have its tables. `process.rs` is the process, with its `settings.rs` and `routes.rs`.
+//! `policies.rs` the bundles that it trusts, and `record.rs` the record: `payments.rs` and `marks.rs` have its tables. `process.rs` is
+//! the process, with its `settings.rs` and `routes.rs`.
 
 mod decision;
 mod error;

@@ -3,8 +3,8 @@
 //! Deliberately absent: rules about operations and keys (they are in `gateway_domain`), and everything that knows
 //! HTTP, SQL, WebAssembly or key shares (those are adapters behind [`ports`]).
 //!
-//! Start reading at `submit` (a payment's begins in `development`, which may make its key first), then `session` (the unit of work) and `drive` (the loop). The use cases are methods of
-//! [`Engine`]: `submit`, `submit_on_key`, `approve`, `reject`, `cancel`, `execute`, `publish`, `recover` and `export` move operations,
+//! Start reading at `submit` (a payment's begins in `development`, which may make its key first), then `session` (the unit of work) and
+//! `drive` (the loop). The use cases are methods of [`Engine`]: `submit`, `submit_on_key`, `approve`, `reject`, `cancel`, `execute`, `publish`, `recover` and `export` move operations,
 //! `reads` and `lists` answer questions, `feed` tells what happens, `webhooks` how far it was sent, `reconcile` drives what a crash left behind.
 //!
 //! Files depend on each other in one direction: `error`, `rate_limit`, `locks` → [`ports`] → `holders`, `feed/recent` → `engine` →
