@@ -75,9 +75,6 @@ impl<'a> Compact<'a> {
     }
 
     /// Verifies the signature with the key, and returns the claims.
-    ///
-    /// # Errors
-    /// As [`Self::verified_payload`].
     pub fn verified_claims(&self, key: &Key) -> Result<Map<String, Value>, TokenFault> {
         match json::parse(&self.verified_payload(key)?, Floats::Allowed).ok() {
             Some(Value::Object(claims)) => Ok(claims),

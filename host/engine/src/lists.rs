@@ -39,9 +39,6 @@ pub struct Page<T> {
 
 impl Engine {
     /// A part of the list of operations.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn operations(&self, list: &ListOperations) -> Result<Page<Record>, EngineError> {
         let ListOperations { visibility, filter, awaiting, after, n_max } = list;
         let n_candidates = awaiting.as_ref().map_or(*n_max, |_| CANDIDATES_MAX);
@@ -67,9 +64,6 @@ impl Engine {
     }
 
     /// A part of the list of keys, each with the latest custody operation on it.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn keys(
         &self,
         visibility: &Visibility,

@@ -101,9 +101,6 @@ impl Engine {
     }
 
     /// Checks all keys once, before the gateway serves requests.
-    ///
-    /// # Errors
-    /// As [`Self::check_nodes`].
     pub async fn check_every_holder(&self) -> Result<(), Unavailable> {
         while !self.0.holders.check_some(&self.0.ports).await? {}
         Ok(())

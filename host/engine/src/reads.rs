@@ -191,9 +191,6 @@ impl Engine {
     }
 
     /// The policy's bundles, with at most `n_max` activations.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn policies(&self, n_max: u32) -> Result<PolicyStatus, EngineError> {
         Ok(self.0.ports.policies.status(n_max).await?)
     }
@@ -298,9 +295,6 @@ impl Engine {
     }
 
     /// The key of an operation; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`EngineError`]: `Unavailable`.
     pub async fn key_of(&self, operation: &Operation) -> Result<Option<CustodyKey>, EngineError> {
         Ok(self.0.ports.reads.key_load(operation.key.key_id).await?)
     }
@@ -339,18 +333,12 @@ impl Inner {
 /// The log of all events.
 impl Engine {
     /// The signed head of the log.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn checkpoint(&self) -> Result<SignedCheckpoint, EngineError> {
         let head = self.0.ports.log.log_head().await?;
         Ok(self.0.ports.checkpoints.sign_checkpoint(head).await?)
     }
 
     /// Signs a statement with the log's key.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn sign_statement(&self, about: &str, value: &Value) -> Result<SignedStatement, EngineError> {
         Ok(self.0.ports.checkpoints.sign_statement(about, value).await?)
     }
@@ -369,18 +357,12 @@ impl Engine {
 
     /// Proof that the log of `size` events has the one at `index`. `None` when the log is smaller than `size`, or
     /// `index` is not below it.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, EngineError> {
         Ok(self.0.ports.log.log_inclusion(index, size).await?)
     }
 
     /// Proof that the log of `second` events begins with the log of `first`. `None` when the log is smaller than
     /// `second`, or when `first` is zero or above `second`.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn log_consistency(
         &self,
         first: u64,
@@ -408,9 +390,6 @@ impl Engine {
 
     /// Proof that an event of an operation, numbered from 1, is in the log. `None` when there is no such event. The checkpoint is the
     /// witnessed one if it has the event, or else signed now. Does not check that the caller can see the operation.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn inclusion_evidence(
         &self,
         id: OperationId,

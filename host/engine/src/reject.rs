@@ -50,9 +50,6 @@ impl Engine {
 
     /// Records an abort; the last one needed ends a change of a key before its result is certain, or has it do without lost nodes after
     /// that. Waits for the nodes that answer as [`Self::execute`] does; those that do not are asked again later.
-    ///
-    /// # Errors
-    /// As [`Self::reject`].
     pub async fn abort(&self, target: Target, abort: Reject) -> Result<Record, EngineError> {
         let (subject_id, lost) = (abort.subject_id.clone(), abort.lost.clone());
         let is_recorded = move |operation: &Operation| {

@@ -103,9 +103,6 @@ impl Inner {
     }
 
     /// Locks and loads the operation for the gateway's own work.
-    ///
-    /// # Errors
-    /// As [`Self::session`].
     pub(crate) async fn internal_session(&self, id: OperationId) -> Result<Session<'_>, EngineError> {
         let lock = self.locks.lock(id).await?;
         self.locked_session(id, lock).await

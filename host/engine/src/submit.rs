@@ -150,9 +150,6 @@ struct Identity {
 impl Inner {
     /// Finds the operation that this submission created before, or checks that it may be created. With `may_lack_key`
     /// the key need not exist yet. Writes only a replay with another body, or a refusal.
-    ///
-    /// # Errors
-    /// As [`Engine::submit`].
     pub(crate) async fn prepare_payment(
         &self,
         submit: &Submit,
@@ -171,9 +168,6 @@ impl Inner {
     }
 
     /// As [`Self::prepare_payment`], for a custody submission.
-    ///
-    /// # Errors
-    /// As [`Engine::submit_on_key`].
     pub(crate) async fn prepare_on_key(
         &self,
         submit: &Submit,

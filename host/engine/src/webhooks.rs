@@ -34,9 +34,6 @@ pub enum WebhookChanged {
 
 impl Engine {
     /// The webhooks that the caller can see, by name, and the index after the last event of the log.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn webhooks(
         &self,
         visible: &VisibleWebhooks,
@@ -50,9 +47,6 @@ impl Engine {
     }
 
     /// Sends all events from this index on to a webhook again. Those that it refused are sent again too.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn webhook_resend(
         &self,
         visible: &VisibleWebhooks,
@@ -69,9 +63,6 @@ impl Engine {
     }
 
     /// Forgets the events up to this index that a webhook refused.
-    ///
-    /// # Errors
-    /// [`EngineError::Unavailable`].
     pub async fn webhook_dismiss(
         &self,
         visible: &VisibleWebhooks,

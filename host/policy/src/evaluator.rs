@@ -363,9 +363,6 @@ impl Evaluator {
     }
 
     /// As [`Evaluator::answer`], with texts, facts and fault.
-    ///
-    /// # Errors
-    /// As [`Evaluator::answer`].
     pub fn outcome(&self, file: &str, vector: &Vector) -> Result<Outcome, BundleError> {
         let (request, facts) = (vector.request(file)?, self.facts_of(file, vector)?);
         Ok(self.evaluate(&request, &facts, self.fuel_max()).outcome)

@@ -40,19 +40,11 @@ pub struct Derivation {
 }
 
 /// The child of `keys` at `path`, outermost index first; each index is below 2³¹. An empty path is the key itself.
-///
-/// # Errors
-///
-/// As [`Derivation::child`].
 pub fn derive(keys: &PublicKeys, path: &[u32]) -> Result<Derivation, ThresholdError> {
     Derivation::of(keys)?.child(path)
 }
 
 /// The extended public key (`xpub…`) of the child at `path`, from which anyone can derive all further children.
-///
-/// # Errors
-///
-/// As [`derive()`].
 pub fn extended_public_key(keys: &PublicKeys, path: &[u32]) -> Result<String, ThresholdError> {
     derive(keys, path)?;
     let malformed = |_| MALFORMED;

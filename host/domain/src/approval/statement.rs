@@ -132,9 +132,6 @@ impl<'a> ApprovalSubject<'a> {
 
     /// The message of a rejection, with the placeholders `{reason}`, `{roles}` and `{subject_id}` for canonical JSON and
     /// `{rejected_at_ms}` for a decimal number.
-    ///
-    /// # Errors
-    /// As [`Self::template`].
     pub fn rejection_template(&self) -> Result<String, CanonicalError> {
         let Self { tenant, operation_id, key_id, intent_hash, submitter } = self;
         let (tenant, submitter) = (canonical_text(tenant)?, canonical_text(submitter)?);
@@ -146,9 +143,6 @@ impl<'a> ApprovalSubject<'a> {
 
     /// The message of an abort, with the placeholders `{lost_participants}` (a list of decimal numbers as texts), `{reason}`, `{roles}` and
     /// `{subject_id}` for canonical JSON and `{aborted_at_ms}` for a decimal number.
-    ///
-    /// # Errors
-    /// As [`Self::template`].
     pub fn abort_template(&self) -> Result<String, CanonicalError> {
         let Self { tenant, operation_id, key_id, intent_hash, submitter } = self;
         let (tenant, submitter) = (canonical_text(tenant)?, canonical_text(submitter)?);

@@ -132,9 +132,6 @@ impl Bip32 {
     }
 
     /// As [`Self::indices`], of a path alone.
-    ///
-    /// # Errors
-    /// As [`Self::indices`].
     pub fn parse_path(path: &str) -> Result<[u32; 2], InvalidBip32Path> {
         let (first, second) = path.split_once('/').ok_or(InvalidBip32Path)?;
         Ok([index(first)?, index(second)?])

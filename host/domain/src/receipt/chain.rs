@@ -41,9 +41,6 @@ struct Transition {
 /// Every transition is `SHA-256("svc/node-transition/v1" || {previous, step, attempt, operation_id, participant})`.
 impl Chain {
     /// The transition that a call of this step follows; `executed` is the attempt that produced the result.
-    ///
-    /// # Errors
-    /// As [`Self::after_admission`].
     pub fn before(
         &self,
         step: EffectStep,
@@ -72,33 +69,21 @@ impl Chain {
     }
 
     /// The transition of the policy receipt.
-    ///
-    /// # Errors
-    /// As [`Self::after_admission`].
     pub fn after_receipt(&self) -> Result<Hex32, CanonicalError> {
         self.link(self.after_admission()?, EffectStep::PolicyReceipt, 1)
     }
 
     /// The transition of this attempt of the ceremony.
-    ///
-    /// # Errors
-    /// As [`Self::after_admission`].
     pub fn after_execute(&self, attempt: u32) -> Result<Hex32, CanonicalError> {
         self.link(self.after_receipt()?, EffectStep::Execute, attempt)
     }
 
     /// The transition of the promotion of the shares that this attempt staged.
-    ///
-    /// # Errors
-    /// As [`Self::after_admission`].
     pub fn after_commit_epoch(&self, attempt: u32) -> Result<Hex32, CanonicalError> {
         self.link(self.after_execute(attempt)?, EffectStep::CommitEpoch, 1)
     }
 
     /// The transition of the publication of the result of this attempt.
-    ///
-    /// # Errors
-    /// As [`Self::after_admission`].
     pub fn after_publish(
         &self,
         operation_type: OperationType,
@@ -108,17 +93,11 @@ impl Chain {
     }
 
     /// The transition of the discard.
-    ///
-    /// # Errors
-    /// As [`Self::after_admission`].
     pub fn after_discard(&self) -> Result<Hex32, CanonicalError> {
         self.link(self.after_admission()?, EffectStep::Discard, 1)
     }
 
     /// The transition of discarding this attempt of the ceremony. It stands beside the chain: the operation goes on.
-    ///
-    /// # Errors
-    /// As [`Self::after_admission`].
     pub fn after_attempt_discard(&self, attempt: u32) -> Result<Hex32, CanonicalError> {
         self.link(self.after_receipt()?, EffectStep::Discard, attempt)
     }

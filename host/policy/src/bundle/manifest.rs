@@ -108,9 +108,6 @@ impl Manifest {
     }
 
     /// The bundle's hash: SHA-256 of the canonical bytes.
-    ///
-    /// # Errors
-    /// As [`Manifest::canonical_bytes`].
     pub fn hash(&self) -> Result<Hex32, BundleError> {
         Ok(canonical::digest_bytes("", &self.canonical_bytes()?))
     }
