@@ -6,7 +6,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_policy::limits::BUNDLES_TRUSTED_MAX;
 use gateway_policy::{Ranked, Standing, Superseded};
-use sqlx::SqliteConnection;
+use gateway_sqlite::{Connection, Row};
 
 /// Those of the highest sequences, at most [`BUNDLES_TRUSTED_MAX`].
 // INVARIANT: in the order of their sequences, which differ; `raised` keeps it.
@@ -40,10 +40,11 @@ impl Marks {
     }
 
     /// Reads the marks, and compares each row with its hash.
-    pub(crate) async fn load(conn: &mut SqliteConnection) -> Result<Self, RecordError> {
+    pub(crate) async fn load(conn: &mut Connection) -> Result<Self, RecordError> {
         let sql = "SELECT bundle_hash, sequence, active_at_ms, row_hash FROM bundle ORDER BY sequence";
-        let rows: Vec<(String, i64, i64, String)> = sqlx::query_as(sql).fetch_all(conn).await?;
-        let mark = |(bundle_hash, sequence, active_at_ms, row_hash): (String, i64, i64, String)| {
+        let mark = |row: &Row| {
+            let (bundle_hash, row_hash): (String, String) = (row.get("bundle_hash")?, row.get("row_hash")?);
+            let (sequence, active_at_ms): (i64, i64) = (row.get("sequence")?, row.get("active_at_ms")?);
             let damaged = || RecordError::Damaged(format!("the row of bundle `{bundle_hash}`"));
             let hash: Hex32 = bundle_hash.parse().map_err(|_| damaged())?;
             if row::bundle_hash(&bundle_hash, sequence, active_at_ms)?.to_string() != row_hash {
@@ -52,24 +53,19 @@ impl Marks {
             let active_at = Some(EpochMs(active_at_ms.unsigned_abs()));
             Ok(Ranked { hash, sequence: sequence.unsigned_abs(), active_at })
         };
-        rows.into_iter().map(mark).collect::<Result<_, _>>().map(Self)
+        conn.rows(sql, &[]).await?.iter().map(mark).collect::<Result<_, _>>().map(Self)
     }
 
     /// Writes the marks in place of the stored ones. Rare: only when one is new.
-    pub(crate) async fn store(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
-        sqlx::query("DELETE FROM bundle").execute(&mut *conn).await?;
+    pub(crate) async fn store(&self, conn: &mut Connection) -> Result<(), Stop> {
+        conn.run("DELETE FROM bundle", &[]).await?;
         for Ranked { hash, sequence, active_at } in &self.0 {
             let (hash, sequence) = (hash.to_string(), integer(*sequence));
             let active_at_ms = integer(active_at.map_or(0, |at| at.0));
             let sql =
                 "INSERT INTO bundle (bundle_hash, sequence, active_at_ms, row_hash) VALUES (?1, ?2, ?3, ?4)";
-            sqlx::query(sql)
-                .bind(&hash)
-                .bind(sequence)
-                .bind(active_at_ms)
-                .bind(row::bundle_hash(&hash, sequence, active_at_ms)?.to_string())
-                .execute(&mut *conn)
-                .await?;
+            let row_hash = row::bundle_hash(&hash, sequence, active_at_ms)?.to_string();
+            conn.run(sql, &[hash.into(), sequence.into(), active_at_ms.into(), row_hash.into()]).await?;
         }
         Ok(())
     }

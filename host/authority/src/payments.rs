@@ -11,7 +11,7 @@ use gateway_domain::operation::Operation;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{HOUR_MS, sum_of_halves};
 use gateway_domain::time::{DAY_MS, EpochMs};
-use sqlx::SqliteConnection;
+use gateway_sqlite::Connection;
 
 /// Rows that are removed with one decision: more than are added, so that they do not pile up, and few enough for the next caller.
 const REMOVED_MAX: i64 = 1_000;
@@ -69,21 +69,16 @@ impl<'a> Decided<'a> {
 
     /// Checks that an earlier decision on this operation, if there is one, was on the same payment. Each operation counts once, so a
     /// gateway could otherwise have two payments decided and one of them counted.
-    pub(crate) async fn check_same(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+    pub(crate) async fn check_same(&self, conn: &mut Connection) -> Result<(), Stop> {
         let sql = "SELECT intent_hash, tenant FROM payment WHERE operation_id = ?1";
-        let known: Option<(String, String)> =
-            sqlx::query_as(sql).bind(self.id.to_string()).fetch_optional(conn).await?;
-        let is_same = known
-            .is_none_or(|(hash, tenant)| hash == self.intent_hash.to_string() && tenant == self.tenant.0);
+        let Some(known) = conn.row(sql, &[self.id.to_string().into()]).await? else { return Ok(()) };
+        let (hash, tenant): (String, String) = (known.get("intent_hash")?, known.get("tenant")?);
+        let is_same = hash == self.intent_hash.to_string() && tenant == self.tenant.0;
         if is_same { Ok(()) } else { Err(Unverified::OtherPayment.into()) }
     }
 
     /// The totals of the payments from this payment's account, and to its recipient, in its currency, without this one.
-    pub(crate) async fn totals(
-        &self,
-        conn: &mut SqliteConnection,
-        now: EpochMs,
-    ) -> Result<SpendingTotals, Stop> {
+    pub(crate) async fn totals(&self, conn: &mut Connection, now: EpochMs) -> Result<SpendingTotals, Stop> {
         let account = self.sums(conn, totals!("account"), &self.payment.from_account, now).await?;
         let recipient = self.sums(conn, totals!("recipient"), &self.payment.to_account, now).await?;
         Ok(SpendingTotals {
@@ -97,28 +92,33 @@ impl<'a> Decided<'a> {
 
     async fn sums(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         sql: &'static str,
         party: &str,
         now: EpochMs,
     ) -> Result<Sums, sqlx::Error> {
-        let query = sqlx::query_as(sql).bind(&self.tenant.0).bind(party).bind(&self.payment.currency);
-        let query = query.bind(since(now, DAY_MS)).bind(since(now, HOUR_MS)).bind(self.id.to_string());
-        let (hour_high, hour_low, day_high, day_low, count): (i64, i64, i64, i64, i64) =
-            query.fetch_one(conn).await?;
+        let bound = [
+            self.tenant.0.as_str().into(),
+            party.into(),
+            self.payment.currency.as_str().into(),
+            since(now, DAY_MS).into(),
+            since(now, HOUR_MS).into(),
+            self.id.to_string().into(),
+        ];
+        let row = conn.row(sql, &bound).await?.ok_or(sqlx::Error::RowNotFound)?;
         Ok(Sums {
-            hour_minor: sum_of_halves(hour_high, hour_low),
-            day_minor: sum_of_halves(day_high, day_low),
-            day_count: count.unsigned_abs(),
+            hour_minor: sum_of_halves(row.at(0)?, row.at(1)?),
+            day_minor: sum_of_halves(row.at(2)?, row.at(3)?),
+            day_count: row.at::<i64>(4)?.unsigned_abs(),
         })
     }
 
     /// Records the payment as decided now, and removes some that are older than a day. A repeated decision counts from the later one,
     /// since it is valid from then.
-    pub(crate) async fn record(&self, conn: &mut SqliteConnection, now: EpochMs) -> Result<(), Stop> {
+    pub(crate) async fn record(&self, conn: &mut Connection, now: EpochMs) -> Result<(), Stop> {
         let (id, intent_hash) = (self.id.to_string(), self.intent_hash.to_string());
         let sql = "SELECT max(at_ms) FROM payment WHERE operation_id = ?1";
-        let before: Option<i64> = sqlx::query_scalar(sql).bind(&id).fetch_one(&mut *conn).await?;
+        let before: Option<i64> = conn.value(sql, &[id.as_str().into()]).await?;
         let row = row::Payment {
             operation_id: &id,
             intent_hash: &intent_hash,
@@ -131,65 +131,49 @@ impl<'a> Decided<'a> {
         };
         let sql = "INSERT OR REPLACE INTO payment \
                    (operation_id, intent_hash, tenant, account, recipient, currency, amount_minor, at_ms, row_hash) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        sqlx::query(sql)
-            .bind(row.operation_id)
-            .bind(row.intent_hash)
-            .bind(row.tenant)
-            .bind(row.account)
-            .bind(row.recipient)
-            .bind(row.currency)
-            .bind(row.amount_minor)
-            .bind(row.at_ms)
-            .bind(row.hash()?.to_string())
-            .execute(&mut *conn)
-            .await?;
-        let sql = "DELETE FROM payment WHERE operation_id IN \
-                   (SELECT operation_id FROM payment WHERE at_ms <= ?1 ORDER BY at_ms LIMIT ?2)";
-        sqlx::query(sql).bind(since(now, DAY_MS)).bind(REMOVED_MAX).execute(conn).await?;
-        Ok(())
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);\n\
+                   DELETE FROM payment WHERE operation_id IN \
+                   (SELECT operation_id FROM payment WHERE at_ms <= ?10 ORDER BY at_ms LIMIT ?11)";
+        let bound = [
+            row.operation_id.into(),
+            row.intent_hash.into(),
+            row.tenant.into(),
+            row.account.into(),
+            row.recipient.into(),
+            row.currency.into(),
+            row.amount_minor.into(),
+            row.at_ms.into(),
+            row.hash()?.to_string().into(),
+            since(now, DAY_MS).into(),
+            REMOVED_MAX.into(),
+        ];
+        Ok(conn.run(sql, &bound).await?)
     }
 }
 
-/// The columns of `payment`, in the order of the table.
-type Columns = (String, String, String, String, String, String, i64, i64, String);
-
 /// Compares each row with its hash.
-pub(crate) async fn check_rows(conn: &mut SqliteConnection) -> Result<(), RecordError> {
+pub(crate) async fn check_rows(conn: &mut Connection) -> Result<(), RecordError> {
     let sql = "SELECT * FROM payment WHERE operation_id > ?1 ORDER BY operation_id LIMIT 1000";
     let mut after = String::new();
     loop {
-        let rows: Vec<Columns> = sqlx::query_as(sql).bind(&after).fetch_all(&mut *conn).await?;
-        for (
-            operation_id,
-            intent_hash,
-            tenant,
-            account,
-            recipient,
-            currency,
-            amount_minor,
-            at_ms,
-            row_hash,
-        ) in &rows
-        {
-            let (amount_minor, at_ms) = (*amount_minor, *at_ms);
+        let rows = conn.rows(sql, &[after.as_str().into()]).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = last.get("operation_id")?;
+        for found in rows {
+            let text = |column| found.get::<String>(column);
             let row = row::Payment {
-                operation_id,
-                intent_hash,
-                tenant,
-                account,
-                recipient,
-                currency,
-                amount_minor,
-                at_ms,
+                operation_id: &text("operation_id")?,
+                intent_hash: &text("intent_hash")?,
+                tenant: &text("tenant")?,
+                account: &text("account")?,
+                recipient: &text("recipient")?,
+                currency: &text("currency")?,
+                amount_minor: found.get("amount_minor")?,
+                at_ms: found.get("at_ms")?,
             };
-            if row.hash()?.to_string() != *row_hash {
-                return Err(RecordError::Damaged(format!("the row of payment `{operation_id}`")));
+            if row.hash()?.to_string() != text("row_hash")? {
+                return Err(RecordError::Damaged(format!("the row of payment `{}`", row.operation_id)));
             }
-        }
-        match rows.into_iter().next_back() {
-            Some((last, ..)) => after = last,
-            None => return Ok(()),
         }
     }
 }

@@ -11,9 +11,8 @@ use crate::row::integer;
 use crate::verified::Verified;
 use gateway_domain::error_chain;
 use gateway_domain::policy::spending::VELOCITY;
-use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, SizeFile, State, schema};
+use gateway_sqlite::{ApplicationId, Connection, Database, Job, Migration, Options, SizeFile, State, schema};
 use parking_lot::Mutex;
-use sqlx::SqliteConnection;
 use std::path::Path;
 
 const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCa");
@@ -89,7 +88,7 @@ async fn check(
     size_file: &Path,
     public_key: &[u8; 32],
 ) -> Result<SizeFile, RecordError> {
-    let mut conn = opened.reader().acquire().await?;
+    let mut conn = opened.readers().acquire().await?;
     let found = schema::differences(schema::objects(&mut conn).await?, schema::expected(MIGRATIONS).await?);
     if let Some((object, why)) = found.first() {
         return Err(RecordError::Damaged(format!("{object}: {why}")));
@@ -105,9 +104,8 @@ async fn check(
     Ok(file)
 }
 
-async fn n_decisions(conn: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    let n_decisions: i64 = sqlx::query_scalar("SELECT n_decisions FROM size").fetch_one(conn).await?;
-    Ok(n_decisions.unsigned_abs())
+async fn n_decisions(conn: &mut Connection) -> Result<u64, sqlx::Error> {
+    Ok(conn.value::<i64>("SELECT n_decisions FROM size", &[]).await?.unsigned_abs())
 }
 
 /// What is in memory besides the database.
@@ -118,7 +116,7 @@ struct Known {
 }
 
 impl State for Known {
-    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+    async fn load(conn: &mut Connection) -> Result<Self, sqlx::Error> {
         let loaded = async {
             payments::check_rows(conn).await?;
             Ok(Self { marks: Marks::load(conn).await?, n_decisions: n_decisions(conn).await? })
@@ -137,11 +135,7 @@ impl Job for Admit {
     type State = Known;
     type Output = Result<u64, Unverified>;
 
-    async fn apply(
-        &self,
-        conn: &mut SqliteConnection,
-        known: &mut Known,
-    ) -> Result<Self::Output, sqlx::Error> {
+    async fn apply(&self, conn: &mut Connection, known: &mut Known) -> Result<Self::Output, sqlx::Error> {
         match self.run(conn, known).await {
             Ok(n_decisions) => Ok(Ok(n_decisions)),
             Err(Stop::Refused(refused)) => Ok(Err(refused)),
@@ -152,7 +146,7 @@ impl Job for Admit {
 
 impl Admit {
     /// All checks come before the first write.
-    async fn run(&self, conn: &mut SqliteConnection, known: &mut Known) -> Result<u64, Stop> {
+    async fn run(&self, conn: &mut Connection, known: &mut Known) -> Result<u64, Stop> {
         let Self(verified) = self;
         let raised = verified.raise(&known.marks)?;
         let decided = Decided::of(&verified.operation);
@@ -173,10 +167,7 @@ impl Admit {
             decided.record(conn, verified.now).await?;
         }
         known.n_decisions = known.n_decisions.saturating_add(1);
-        sqlx::query("UPDATE size SET n_decisions = ?1")
-            .bind(integer(known.n_decisions))
-            .execute(conn)
-            .await?;
+        conn.run("UPDATE size SET n_decisions = ?1", &[integer(known.n_decisions).into()]).await?;
         Ok(known.n_decisions)
     }
 }

@@ -28,8 +28,8 @@ use gateway_domain::policy::spending::VELOCITY;
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{Standing, TrustedBundle};
+use gateway_sqlite::Connection;
 use gateway_threshold::PublicKeys;
-use sqlx::SqliteConnection;
 use std::sync::Arc;
 
 impl Node {
@@ -72,7 +72,7 @@ impl Node {
         let hash = statement.decision.bundle_hash;
         let bundle = match self.bundles.find(hash) {
             Some(bundle) => bundle,
-            None => self.bundle(&mut *self.database.reader().acquire().await?, hash).await?,
+            None => self.bundle(&mut self.database.readers().acquire().await?, hash).await?,
         };
         self.check_policy(&bundle, &statement).await?;
         Ok((statement, admission_hash, bundle))
@@ -81,7 +81,7 @@ impl Node {
     /// The receipt for a request that was admitted before and is repeated after the decision expired. `None` if this request
     /// was not admitted, or the operation was discarded since.
     async fn repeated_admission(&self, request: &AdmitRequest) -> Result<Option<NodeReceipt>, NodeError> {
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         let known = View::load(&mut conn, request.effect, None).await?.row;
         let Some(Row { admission_hash, last_step, statement: Some(statement), .. }) = known else {
             return Ok(None);
@@ -114,7 +114,7 @@ struct StoreAdmission {
 impl Transact for StoreAdmission {
     type Output = (ReceiptStatement, u64);
 
-    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
+    async fn run(&self, conn: &mut Connection, log: &mut LogState) -> Result<Self::Output, Stop> {
         let AdmittedRequest { request, decision } = &self.statement;
         let view = View::load(conn, request.effect, Some(decision.key_id)).await?;
         if let Some(known) = view.row {
@@ -159,11 +159,7 @@ impl Transact for StoreAdmission {
 
 impl StoreAdmission {
     /// Checks a payment against what this node admitted before, if the policy may limit amounts over time.
-    async fn check_spending(
-        &self,
-        conn: &mut SqliteConnection,
-        keys: Option<&PublicKeys>,
-    ) -> Result<(), Stop> {
+    async fn check_spending(&self, conn: &mut Connection, keys: Option<&PublicKeys>) -> Result<(), Stop> {
         let request = &self.statement.request;
         let Intent::Payment(payment) = &request.intent else { return Ok(()) };
         if !self.bundle.evaluator().may_read_facts(VELOCITY) {

@@ -30,8 +30,8 @@ use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_seal::relay::{Envelope, Opened};
+use gateway_sqlite::Connection;
 use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
-use sqlx::SqliteConnection;
 
 /// A node's answer in a ceremony.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Node {
     ) -> Result<CeremonyAnswer, NodeError> {
         self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
         let target = target(&admitted.statement.decision)?;
@@ -118,7 +118,7 @@ impl Node {
     ) -> Result<CeremonyAnswer, NodeError> {
         self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let statement = gate::find_admitted(view, call, EffectStep::Execute)?.statement;
         let target = target(&statement.decision)?;
@@ -168,7 +168,7 @@ impl Node {
         if output.is_some() || decision.operation_type != OperationType::Recover {
             return Ok(output);
         }
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         Ok(Some(vault::load_share(&mut conn, &self.sealing, decision.key_id, &decision.epoch, keys).await?))
     }
 
@@ -209,7 +209,7 @@ impl Node {
     /// The answer again, if this attempt has staged its share.
     async fn find_staged(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         call: &Call,
         target: &Target,
     ) -> Result<Option<CeremonyAnswer>, NodeError> {
@@ -266,7 +266,7 @@ struct BeginAttempt {
 impl Transact for BeginAttempt {
     type Output = ();
 
-    async fn run(&self, conn: &mut SqliteConnection, _log: &mut LogState) -> Result<(), Stop> {
+    async fn run(&self, conn: &mut Connection, _log: &mut LogState) -> Result<(), Stop> {
         let id = self.chain.operation_id;
         check_open(conn, &self.chain, self.attempt).await?;
         vault::check_staged(conn, self.key_id, id, self.replaced).await?;
@@ -280,23 +280,16 @@ impl Transact for BeginAttempt {
             Some(_) | None => {}
         }
         let id = id.to_string();
-        sqlx::query(
-            "INSERT INTO ceremony (operation_id, attempt, row_hash) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (operation_id) DO UPDATE SET attempt = excluded.attempt, row_hash = excluded.row_hash",
-        )
-        .bind(&id)
-        .bind(self.attempt)
-        .bind(row_hash::ceremony(&id, self.attempt)?.to_string())
-        .execute(conn)
-        .await?;
-        Ok(())
+        let row_hash = row_hash::ceremony(&id, self.attempt)?.to_string();
+        let sql = "INSERT OR REPLACE INTO ceremony (operation_id, attempt, row_hash) VALUES (?1, ?2, ?3)";
+        Ok(conn.run(sql, &[id.into(), self.attempt.into(), row_hash.into()]).await?)
     }
 }
 
 /// The latest attempt of the operation that began here.
-async fn latest_attempt(conn: &mut SqliteConnection, id: OperationId) -> Result<Option<u32>, Stop> {
+async fn latest_attempt(conn: &mut Connection, id: OperationId) -> Result<Option<u32>, Stop> {
     let sql = "SELECT attempt FROM ceremony WHERE operation_id = ?1";
-    Ok(sqlx::query_scalar(sql).bind(id.to_string()).fetch_optional(conn).await?)
+    Ok(conn.row(sql, &[id.to_string().into()]).await?.map(|row| row.get("attempt")).transpose()?)
 }
 
 /// Stages the share that the ceremony produced, and records the step. Fails if a later attempt began, or if the node discarded
@@ -316,7 +309,7 @@ struct StageShare {
 impl Transact for StageShare {
     type Output = (ReceiptStatement, u64);
 
-    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
+    async fn run(&self, conn: &mut Connection, log: &mut LogState) -> Result<Self::Output, Stop> {
         let last_step = View::load(conn, self.effect, None).await?.row.map(|row| row.last_step);
         if !matches!(last_step, Some(EffectStep::PolicyReceipt | EffectStep::Execute)) {
             return Err(out_of_order("the operation made another step during the ceremony").into());

@@ -17,12 +17,12 @@ use crate::limits::CHECKED_ROWS;
 use crate::node::Node;
 use crate::store::row_hash;
 use crate::store::sealing::{Sealing, load_identity};
-use crate::store::tables::{Cursor, Damage, Key, RawRow, Scope, Table, is_corrupt};
+use crate::store::tables::{Cursor, Damage, Scope, Table, hash, is_corrupt};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
-use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
+use gateway_sqlite::{Cell, Connection, Row};
 use std::borrow::Cow;
 
 impl Node {
@@ -34,7 +34,7 @@ impl Node {
     pub async fn check(&self, from: Cursor) -> Result<(Vec<Damage>, Option<Cursor>), NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).rows(from, CHECKED_ROWS).await;
-        conn.close().await?;
+        conn.end().await?;
         checked
     }
 
@@ -42,7 +42,7 @@ impl Node {
     pub async fn check_shares(&self) -> Result<Vec<Damage>, NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).shares().await;
-        conn.close().await?;
+        conn.end().await?;
         checked
     }
 
@@ -50,11 +50,11 @@ impl Node {
     pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).missing_shares(keys).await;
-        conn.close().await?;
+        conn.end().await?;
         checked
     }
 
-    fn checker<'a>(&'a self, conn: &'a mut SqliteConnection) -> Checker<'a> {
+    fn checker<'a>(&'a self, conn: &'a mut Connection) -> Checker<'a> {
         Checker { conn, sealing: &self.sealing, me: self.config.participant, found: Vec::new() }
     }
 }
@@ -62,7 +62,7 @@ impl Node {
 /// [`Node::check_shares`] for a database that no node has open.
 #[cfg(test)]
 pub(crate) async fn shares_on(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     sealing: &Sealing,
     me: ParticipantIndex,
 ) -> Result<Vec<Damage>, NodeError> {
@@ -71,7 +71,7 @@ pub(crate) async fn shares_on(
 
 /// A check in progress, on a fresh connection.
 pub(crate) struct Checker<'a> {
-    conn: &'a mut SqliteConnection,
+    conn: &'a mut Connection,
     sealing: &'a Sealing,
     me: ParticipantIndex,
     found: Vec<Damage>,
@@ -115,14 +115,14 @@ impl From<sqlx::Error> for CheckError {
 impl Checker<'_> {
     /// Checks up to `n_max` rows in one snapshot.
     async fn rows(&mut self, from: Cursor, n_max: u32) -> Result<(Vec<Damage>, Option<Cursor>), NodeError> {
-        sqlx::query("BEGIN").execute(&mut *self.conn).await?;
+        self.conn.run("BEGIN", &[]).await?;
         let (mut left, mut at) = (n_max, Some(from));
         while let (Some(cursor), 1..) = (&at, left) {
             let (n_rows, next) = self.check_page(cursor, left).await?;
             left = left.saturating_sub(n_rows);
             at = next;
         }
-        sqlx::query("ROLLBACK").execute(&mut *self.conn).await?;
+        self.conn.run("ROLLBACK", &[]).await?;
         Ok((std::mem::take(&mut self.found), at))
     }
 
@@ -166,37 +166,29 @@ impl Checker<'_> {
         }
         let n_rows = u32::try_from(rows.len()).unwrap_or(u32::MAX);
         let next = match rows.last() {
-            Some(last) if n_rows >= n_max => Some(Cursor { table: *table, after: Some(last.key(*table)) }),
+            Some(last) if n_rows >= n_max => Some(Cursor { table: *table, after: Some(table.key_of(last)) }),
             Some(_) | None => next_table,
         };
         Ok((n_rows, next))
     }
 
-    async fn select(&mut self, cursor: &Cursor, n_max: u32) -> Result<Vec<RawRow>, sqlx::Error> {
+    async fn select(&mut self, cursor: &Cursor, n_max: u32) -> Result<Vec<Row>, sqlx::Error> {
         let Cursor { table, after } = cursor;
         let columns = table.key().join(", ");
-        let parameter = |(number, key): (usize, &Key)| match key {
-            Key::Number(_) => format!("?{number}"),
-            // Bytes that are not UTF-8 cannot be bound as text.
-            Key::Text(_) => format!("CAST(?{number} AS TEXT)"),
+        let parameter = |(number, column): (usize, &&str)| {
+            // Bytes that are not UTF-8 are not bound as text.
+            if Table::is_number(column) { format!("?{number}") } else { format!("CAST(?{number} AS TEXT)") }
         };
-        let condition = after.as_ref().map(|after| {
-            let parameters: Vec<_> = (1..).zip(after).map(parameter).collect();
+        let condition = after.as_ref().map(|_| {
+            let parameters: Vec<_> = (1..).zip(table.key()).map(parameter).collect();
             format!("WHERE ({columns}) > ({})", parameters.join(", "))
         });
         let (name, condition) = (table.name(), condition.unwrap_or_default());
         let sql = format!("SELECT * FROM {name} {condition} ORDER BY {columns} LIMIT {n_max}");
-        let mut query = sqlx::query(AssertSqlSafe(sql));
-        for key in after.iter().flatten() {
-            query = match key {
-                Key::Number(number) => query.bind(*number),
-                Key::Text(bytes) => query.bind(bytes.as_slice()),
-            };
-        }
-        Ok(query.fetch_all(&mut *self.conn).await?.into_iter().map(RawRow::new).collect())
+        self.conn.rows(&sql, after.as_deref().unwrap_or_default()).await
     }
 
-    async fn check_row(&mut self, table: Table, row: &RawRow) -> Result<(), NodeError> {
+    async fn check_row(&mut self, table: Table, row: &Row) -> Result<(), NodeError> {
         let checked = match table {
             Table::Node => self.check_node(row).await,
             Table::RolledBack => self.check_rolled_back(row).await,
@@ -215,7 +207,7 @@ impl Checker<'_> {
             Ok(()) => Ok(()),
             Err(CheckError::Failed(error)) => Err(error),
             Err(CheckError::Damaged(what)) => {
-                self.report(table, row.describe_key(table), what, scope(table, row));
+                self.report(table, table.describe_key(row), what, scope(table, row));
                 Ok(())
             }
         }
@@ -225,8 +217,8 @@ impl Checker<'_> {
         self.found.push(Damage { table: table.name(), row, what: what.into(), scope });
     }
 
-    async fn check_node(&mut self, row: &RawRow) -> Result<(), CheckError> {
-        if row.number("one") != Some(1) {
+    async fn check_node(&mut self, row: &Row) -> Result<(), CheckError> {
+        if row.integer("one") != Some(1) {
             return Err("the table has a second row".into());
         }
         match load_identity(self.conn, self.sealing).await {
@@ -238,36 +230,37 @@ impl Checker<'_> {
         }
     }
 
-    async fn check_bundle(&mut self, row: &RawRow) -> Result<(), CheckError> {
+    async fn check_bundle(&mut self, row: &Row) -> Result<(), CheckError> {
         let bundle_hash = row.text("bundle_hash").ok_or("`bundle_hash` is not text")?;
         let files = row.text("files").ok_or("`files` are not text")?;
         let stored = row_hash::Bundle {
-            bundle_hash: &bundle_hash,
-            sequence: row.number("sequence").ok_or("`sequence` is not a number")?,
-            offered_at_ms: row.number("offered_at_ms").ok_or("`offered_at_ms` is not a number")?,
-            active_at_ms: row.number("active_at_ms"),
-            files: &files,
+            bundle_hash,
+            sequence: row.integer("sequence").ok_or("`sequence` is not a number")?,
+            offered_at_ms: row.integer("offered_at_ms").ok_or("`offered_at_ms` is not a number")?,
+            active_at_ms: row.integer("active_at_ms"),
+            files,
         };
         check_hash(row, stored.hash())?;
         for name in files.lines() {
             let sql = "SELECT EXISTS (SELECT 1 FROM bundle_file WHERE bundle_hash = ?1 AND name = ?2)";
-            let query = sqlx::query_scalar(sql).bind(&bundle_hash).bind(name);
-            let is_present: bool = query.fetch_one(&mut *self.conn).await?;
-            if !is_present {
+            if !self.conn.value::<bool>(sql, &[bundle_hash.into(), name.into()]).await? {
                 return Err(format!("its file is missing: bundle_hash {bundle_hash}, name {name}").into());
             }
         }
         Ok(())
     }
 
-    async fn check_bundle_file(&mut self, row: &RawRow) -> Result<(), CheckError> {
+    async fn check_bundle_file(&mut self, row: &Row) -> Result<(), CheckError> {
         let bundle_hash = row.text("bundle_hash").ok_or("`bundle_hash` is not text")?;
         let name = row.text("name").ok_or("`name` is not text")?;
         let bytes = row.bytes("bytes").ok_or("`bytes` are missing")?;
-        check_hash(row, row_hash::bundle_file(&bundle_hash, &name, &bytes))?;
+        check_hash(row, row_hash::bundle_file(bundle_hash, name, bytes))?;
         let sql = "SELECT EXISTS (SELECT 1 FROM bundle WHERE bundle_hash = ?1)";
-        let is_known: bool = sqlx::query_scalar(sql).bind(&bundle_hash).fetch_one(&mut *self.conn).await?;
-        if is_known { Ok(()) } else { Err("the file belongs to no bundle".into()) }
+        if self.conn.value(sql, &[bundle_hash.into()]).await? {
+            Ok(())
+        } else {
+            Err("the file belongs to no bundle".into())
+        }
     }
 
     async fn missing_shares(&mut self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
@@ -281,9 +274,8 @@ impl Checker<'_> {
     /// What the node has instead of an active share of this epoch; `None` if it has one.
     async fn missing_share(&mut self, key_id: KeyId, epoch: &Epoch) -> Result<Option<String>, NodeError> {
         let sql = "SELECT epoch, epoch_root FROM share WHERE key_id = ?1 AND state = 'active'";
-        let query = sqlx::query(sql).bind(key_id.to_string());
-        let found = query.fetch_optional(&mut *self.conn).await?.map(RawRow::new);
-        let held = found.map(|row| (row.text("epoch").unwrap_or_default(), row.hash("epoch_root")));
+        let found = self.conn.row(sql, &[key_id.to_string().into()]).await?;
+        let held = found.as_ref().map(|row| (row.text("epoch").unwrap_or_default(), hash(row, "epoch_root")));
         let EpochName(expected) = &epoch.name;
         Ok(match held {
             Some((name, root)) if name == *expected && root == Some(epoch.root) => None,
@@ -297,11 +289,11 @@ impl Checker<'_> {
 }
 
 /// What damage in this row affects. A share whose key id cannot be read could belong to any key, so it affects the node.
-fn scope(table: Table, row: &RawRow) -> Scope {
+fn scope(table: Table, row: &Row) -> Scope {
     match table {
         // A node that was rolled back makes no step.
         Table::Node | Table::RolledBack => Scope::Node,
-        Table::Share => row.hash("key_id").map_or(Scope::Node, |id| Scope::Key(KeyId(id))),
+        Table::Share => hash(row, "key_id").map_or(Scope::Node, |id| Scope::Key(KeyId(id))),
         Table::Operation
         | Table::Statement
         | Table::Effect
@@ -314,27 +306,26 @@ fn scope(table: Table, row: &RawRow) -> Scope {
     }
 }
 
-fn check_spending(row: &RawRow) -> Result<(), CheckError> {
+fn check_spending(row: &Row) -> Result<(), CheckError> {
     let text = |column: &'static str| row.text(column).ok_or_else(|| format!("`{column}` is not text"));
     let stored = row_hash::Spending {
-        operation_id: &text("operation_id")?,
-        tenant: &text("tenant")?,
-        account: &text("account")?,
-        recipient: &text("recipient")?,
-        currency: &text("currency")?,
-        amount_minor: row.number("amount_minor").ok_or("`amount_minor` is not a number")?,
-        at_ms: row.number("at_ms").ok_or("`at_ms` is not a number")?,
+        operation_id: text("operation_id")?,
+        tenant: text("tenant")?,
+        account: text("account")?,
+        recipient: text("recipient")?,
+        currency: text("currency")?,
+        amount_minor: row.integer("amount_minor").ok_or("`amount_minor` is not a number")?,
+        at_ms: row.integer("at_ms").ok_or("`at_ms` is not a number")?,
     };
     check_hash(row, stored.hash())
 }
 
 /// Compares the row with its hash. Rows that an earlier version wrote have none.
-fn check_hash(row: &RawRow, expected: Result<Hex32, CanonicalError>) -> Result<(), CheckError> {
-    let expected = expected?.to_string();
-    match row.bytes("row_hash") {
-        Some(stored) if stored != expected.as_bytes() => {
-            Err("the row was changed: `row_hash` does not match".into())
-        }
-        Some(_) | None => Ok(()),
+fn check_hash(row: &Row, expected: Result<Hex32, CanonicalError>) -> Result<(), CheckError> {
+    let (stored, expected) = (row.cell("row_hash"), Cell::from(expected?.to_string()));
+    if *stored == Cell::Null || *stored == expected {
+        Ok(())
+    } else {
+        Err("the row was changed: `row_hash` does not match".into())
     }
 }

@@ -12,26 +12,25 @@ use gateway_domain::log::{Subtree, subtree};
 use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::operation::EffectStep;
 use gateway_sqlite::State as _;
-use sqlx::Row as _;
 
 impl Node {
     /// The head of the log, signed now.
     pub async fn log_head(&self) -> Result<SignedLogHead, NodeError> {
-        let mut conn = self.database.reader().begin().await?;
+        let mut conn = self.database.readers().snapshot().await?;
         log::signed_head(&mut conn, self.participant(), &self.secret, self.now()).await
     }
 
     /// Up to `n_max` entries, and at most [`LOG_ENTRIES_MAX`], from this position on.
     pub async fn log_entries(&self, from: u64, n_max: u32) -> Result<Vec<LogEntry>, NodeError> {
-        log::entries(&mut *self.database.reader().acquire().await?, from, n_max).await
+        log::entries(&mut self.database.readers().acquire().await?, from, n_max).await
     }
 
     /// The first [`LOG_ENTRIES_MAX`] entries about this operation.
     pub async fn log_entries_of(&self, id: OperationId) -> Result<Vec<LogEntry>, NodeError> {
         let sql = "SELECT body FROM log_entry WHERE operation_id = ?1 ORDER BY log_index LIMIT ?2";
-        let query = sqlx::query(sql).bind(id.to_string()).bind(LOG_ENTRIES_MAX);
-        let rows = query.fetch_all(&mut *self.database.reader().acquire().await?).await?;
-        rows.iter().map(|row| log::parse(row.try_get("body")?)).collect()
+        let mut conn = self.database.readers().acquire().await?;
+        let rows = conn.rows(sql, &[id.to_string().into(), LOG_ENTRIES_MAX.into()]).await?;
+        rows.iter().map(log::entry).collect()
     }
 
     /// The receipts that this node signed for the step of the call, with their statements, for a caller that lost them. Nothing is
@@ -76,7 +75,7 @@ impl Node {
         size: u64,
         parts: Option<Vec<Subtree>>,
     ) -> Result<Option<Vec<Hex32>>, NodeError> {
-        let mut conn = self.database.reader().begin().await?;
+        let mut conn = self.database.readers().snapshot().await?;
         let is_reached = size <= LogState::load(&mut conn).await?.size();
         let Some(parts) = parts.filter(|_| is_reached) else { return Ok(None) };
         let mut proof = Vec::new();

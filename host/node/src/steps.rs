@@ -23,7 +23,7 @@ use gateway_domain::key::PublicKey;
 use gateway_domain::operation::{EffectId, EffectStep, Staged};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::{ParticipantIndex, Roster};
-use sqlx::SqliteConnection;
+use gateway_sqlite::Connection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Node {
         self.show_own_receipt(&self.chain(call), &staged, &commit.staged).await?;
         let receipt =
             self.make_step(call, Body::CommitEpoch(commit.clone()), content(&(call, commit))?).await?;
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         self.sessions
             .close_key(gate::find_admitted(view, call, EffectStep::CommitEpoch)?.statement.decision.key_id);
@@ -135,7 +135,7 @@ pub(crate) struct Step {
 impl Transact for Step {
     type Output = (ReceiptStatement, u64);
 
-    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
+    async fn run(&self, conn: &mut Connection, log: &mut LogState) -> Result<Self::Output, Stop> {
         let effect = self.call.effect;
         let view = View::load(conn, effect, None).await?;
         let decision = view.row.as_ref().and_then(|row| row.statement.as_ref()).map(|known| &known.decision);
@@ -200,7 +200,7 @@ impl Step {
 
     async fn commit_epoch(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         view: View,
         commit: &CommitEpoch,
     ) -> Result<(), Stop> {
@@ -249,7 +249,7 @@ impl Step {
 
     async fn publish(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         view: View,
         publication: &Publication,
     ) -> Result<(), Stop> {
@@ -298,7 +298,7 @@ impl Step {
     }
 
     /// Checks that this node, which dealt shares of the new generation and leaves, computed the same root in the ceremony.
-    async fn check_own_root(&self, conn: &mut SqliteConnection, staged: &ReceiptKind) -> Result<(), Stop> {
+    async fn check_own_root(&self, conn: &mut Connection, staged: &ReceiptKind) -> Result<(), Stop> {
         let own = self.chain.statement(staged)?;
         match log::find_statement(conn, &own).await? {
             Some((_, signed)) if signed != own => {
@@ -353,7 +353,7 @@ impl Step {
 
     async fn check_published_signature(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         admitted: &Admitted,
         publication: &Publication,
     ) -> Result<(), Stop> {
@@ -376,7 +376,7 @@ impl Step {
     /// Checks that the generation is the admitted one and, unless this node leaves the roster, the one that it promoted. Returns it.
     async fn check_published_generation<'p>(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         decision: &AdmissionDecision,
         publication: &'p Publication,
     ) -> Result<&'p Staged, Stop> {

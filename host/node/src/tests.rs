@@ -17,20 +17,16 @@ use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_sqlite::{Job as _, State as _};
+use gateway_sqlite::{Connection, Job as _, Row, State as _};
 use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::{Message, Progress, Session};
 use rand_core::OsRng;
-use sqlx::{Connection, SqliteConnection};
 use std::sync::Arc;
 
 const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 
-async fn empty_store() -> SqliteConnection {
-    let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    for migration in MIGRATIONS {
-        sqlx::raw_sql(migration.sql).execute(&mut conn).await.unwrap();
-    }
+async fn empty_store() -> Connection {
+    let mut conn = Connection::in_memory(MIGRATIONS).unwrap();
     run(CreateIdentity(sealing()), &mut conn).await.unwrap();
     conn
 }
@@ -90,7 +86,7 @@ fn deliver(session: &mut Session, messages: Vec<Message>) -> Delivered {
     (sent, None)
 }
 
-async fn insert_operation(conn: &mut SqliteConnection, operation: u8) {
+async fn insert_operation(conn: &mut Connection, operation: u8) {
     let statement = crate::store::operation::AdmittedRequest {
         request: crate::testing::Case::key_create(operation, KEY, 2, 2, SUITES[0]).request(),
         decision: crate::testing::Case::new(
@@ -111,12 +107,12 @@ async fn insert_operation(conn: &mut SqliteConnection, operation: u8) {
         .unwrap();
 }
 
-async fn log(conn: &mut SqliteConnection) -> LogState {
+async fn log(conn: &mut Connection) -> LogState {
     LogState::load(conn).await.unwrap()
 }
 
 /// Runs the work as the writer does, with the log as it is stored.
-async fn run<T: Transact>(work: T, conn: &mut SqliteConnection) -> Result<T::Output, Stop> {
+async fn run<T: Transact>(work: T, conn: &mut Connection) -> Result<T::Output, Stop> {
     let mut log = log(conn).await;
     work.run(conn, &mut log).await
 }
@@ -193,7 +189,7 @@ struct AppendAndRefuse;
 impl Transact for AppendAndRefuse {
     type Output = ();
 
-    async fn run(&self, _conn: &mut SqliteConnection, log: &mut LogState) -> Result<(), Stop> {
+    async fn run(&self, _conn: &mut Connection, log: &mut LogState) -> Result<(), Stop> {
         log.append_receipt(&chain(1).statement(&ReceiptKind::Admitted).unwrap(), None)?;
         Err(NodeError::lost("refused").into())
     }
@@ -288,7 +284,7 @@ async fn public_keys_changed_in_the_file_are_rejected() {
     vault::stage(&mut conn, &sealing(), &mine).await.unwrap();
     vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
     let sql = "UPDATE share SET public_keys = ?1";
-    sqlx::query(sql).bind(other.public_keys.as_slice()).execute(&mut conn).await.unwrap();
+    conn.run(sql, &[other.public_keys.as_slice().into()]).await.unwrap();
     let refused = active(&mut conn).await.unwrap().decode(KEY).unwrap_err();
     assert!(refused.to_string().contains("public keys do not match their root"), "{refused}");
 }
@@ -302,7 +298,7 @@ async fn a_share_moved_to_another_key_or_generation_does_not_open() {
         vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
         let keys = active(&mut conn).await.unwrap().decode(KEY).unwrap();
         let sql = format!("UPDATE share SET {column} = '{value}'");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+        conn.run(&sql, &[]).await.unwrap();
         let (key_id, epoch) = match column {
             "key_id" => (KeyId(hex32(43)), mine.epoch),
             _ => (KEY, EpochName(value)),
@@ -327,12 +323,12 @@ async fn a_share_is_not_staged_under_a_replaced_key_encryption_key() {
     assert!(NodeError::from(again).is_wrong_kek());
 }
 
-async fn view(conn: &mut SqliteConnection) -> View {
+async fn view(conn: &mut Connection) -> View {
     let effect = EffectId { operation: OperationId(hex32(99)), step: EffectStep::Admission, attempt: 1 };
     View::load(conn, effect, Some(KEY)).await.unwrap()
 }
 
-async fn active(conn: &mut SqliteConnection) -> Option<Generation> {
+async fn active(conn: &mut Connection) -> Option<Generation> {
     view(conn).await.key.active
 }
 
@@ -340,12 +336,14 @@ fn to_owned((epoch, state, secret): (&str, &str, bool)) -> (String, String, bool
     (epoch.to_owned(), state.to_owned(), secret)
 }
 
-async fn states(conn: &mut SqliteConnection) -> Vec<(String, String, bool)> {
+async fn states(conn: &mut Connection) -> Vec<(String, String, bool)> {
     let sql = "SELECT epoch, state, secret IS NOT NULL FROM share ORDER BY epoch";
-    sqlx::query_as(sql).fetch_all(conn).await.unwrap()
+    let rows = conn.rows(sql, &[]).await.unwrap();
+    let state = |row: &Row| (row.at(0).unwrap(), row.at(1).unwrap(), row.at(2).unwrap());
+    rows.iter().map(state).collect()
 }
 
-async fn findings(conn: &mut SqliteConnection) -> Vec<String> {
+async fn findings(conn: &mut Connection) -> Vec<String> {
     let checked = crate::check::shares_on(conn, &sealing(), ParticipantIndex(0)).await.unwrap();
     checked.into_iter().map(|damage| damage.what).collect()
 }
@@ -387,13 +385,8 @@ async fn a_share_must_match_the_last_step_of_its_operation() {
         ),
         (EffectStep::Discard, "active", Some("the operation that made it has made no share")),
     ] {
-        sqlx::query("UPDATE operation SET stage = ?1")
-            .bind(operation::stage_of(step))
-            .execute(&mut conn)
-            .await
-            .unwrap();
-        let sql = "UPDATE share SET state = ?1, row_hash = NULL";
-        sqlx::query(sql).bind(state).execute(&mut conn).await.unwrap();
+        let sql = "UPDATE operation SET stage = ?1;\nUPDATE share SET state = ?2, row_hash = NULL";
+        conn.run(sql, &[operation::stage_of(step).into(), state.into()]).await.unwrap();
         assert_eq!(findings(&mut conn).await, what.into_iter().collect::<Vec<_>>(), "{step:?}, {state}");
     }
 }

@@ -2,17 +2,14 @@
 //! [-- seconds per line]`. The database is in the temporary folder (`TMPDIR`).
 //!
 //! A transition reads a row, checks its version, updates it and inserts an event. It is counted when the caller has
-//! the answer, after the COMMIT. Each SQL text takes a round trip to SQLite's thread: `three` sends each statement
-//! separately, `two` sends the update and the insert together, `one` lets the update check the version. The processor
-//! time is of the whole process, including the clients.
+//! the answer, after the COMMIT. The processor time is of the whole process, including the clients.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
-use sqlx::SqliteConnection;
+use gateway_sqlite::{ApplicationId, Connection, Database, Job, Migration, Options};
 use tokio::task::JoinSet;
 
 const MIGRATIONS: &[Migration] = &[Migration {
@@ -25,13 +22,8 @@ const MIGRATIONS: &[Migration] = &[Migration {
 }];
 
 const SELECT: &str = "SELECT version, body FROM operation WHERE id = ?1";
-const UPDATE: &str = "UPDATE operation SET version = ?2, body = ?3 WHERE id = ?1";
-const INSERT: &str = "INSERT INTO event (operation, version, body) VALUES (?1, ?2, ?3)";
 const UPDATE_AND_INSERT: &str = "UPDATE operation SET version = ?2, body = ?3 WHERE id = ?1;
-    INSERT INTO event (operation, version, body) VALUES (?1, ?2, ?3)";
-const CHECK_AND_BOTH: &str =
-    "UPDATE operation SET version = ?2, body = ?3 WHERE id = ?1 AND version = ?2 - 1;
-    INSERT INTO event (operation, version, body) SELECT ?1, ?2, ?3 WHERE changes() = 1";
+INSERT INTO event (operation, version, body) VALUES (?1, ?2, ?3)";
 
 /// About the size of an operation or an event of the gateway, in bytes.
 const BODY: [u8; 400] = [7; 400];
@@ -42,48 +34,28 @@ impl Job for Open {
     type State = ();
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, _state: &mut ()) -> Result<(), sqlx::Error> {
+    async fn apply(&self, conn: &mut Connection, _state: &mut ()) -> Result<(), sqlx::Error> {
         let sql = "INSERT INTO operation (id, version, body) VALUES (?1, 0, ?2)";
-        sqlx::query(sql).bind(self.0).bind(&BODY[..]).execute(conn).await.map(|_| ())
+        conn.run(sql, &[self.0.into(), BODY[..].into()]).await
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Texts {
-    Three,
-    Two,
-    One,
 }
 
 struct Transition {
     id: i64,
     expected: i64,
-    texts: Texts,
 }
 
 impl Job for Transition {
     type State = ();
     type Output = bool;
 
-    async fn apply(&self, conn: &mut SqliteConnection, _state: &mut ()) -> Result<bool, sqlx::Error> {
-        let next = self.expected + 1;
-        let bound = |sql| sqlx::query(sql).bind(self.id).bind(next).bind(&BODY[..]);
-        if let Texts::One = self.texts {
-            // The arguments of a second statement follow those of the first.
-            let both = bound(CHECK_AND_BOTH).bind(self.id).bind(next).bind(&BODY[..]);
-            return Ok(both.execute(conn).await?.rows_affected() == 2);
-        }
-        let (found, _body): (i64, Vec<u8>) =
-            sqlx::query_as(SELECT).bind(self.id).fetch_one(&mut *conn).await?;
+    async fn apply(&self, conn: &mut Connection, _state: &mut ()) -> Result<bool, sqlx::Error> {
+        let found: i64 = conn.value(SELECT, &[self.id.into()]).await?;
         if found != self.expected {
             return Ok(false);
         }
-        if let Texts::Two = self.texts {
-            bound(UPDATE_AND_INSERT).bind(self.id).bind(next).bind(&BODY[..]).execute(conn).await?;
-        } else {
-            bound(UPDATE).execute(&mut *conn).await?;
-            bound(INSERT).execute(conn).await?;
-        }
+        let bound = [self.id.into(), (self.expected + 1).into(), BODY[..].into()];
+        conn.run(UPDATE_AND_INSERT, &bound).await?;
         Ok(true)
     }
 }
@@ -96,11 +68,11 @@ fn cpu_seconds() -> Option<f64> {
     Some(ticks.sum::<Option<f64>>()? / 100.0)
 }
 
-async fn client(database: Arc<Database<()>>, id: i64, texts: Texts, until: Instant) -> Result<u64, String> {
+async fn client(database: Arc<Database<()>>, id: i64, until: Instant) -> Result<u64, String> {
     database.write(Open(id)).await.map_err(|error| error.to_string())?;
     let mut version = 0;
     while Instant::now() < until {
-        let job = Transition { id, expected: version, texts };
+        let job = Transition { id, expected: version };
         if !database.write(job).await.map_err(|error| error.to_string())? {
             return Err(format!("row {id} is not at version {version}"));
         }
@@ -109,14 +81,14 @@ async fn client(database: Arc<Database<()>>, id: i64, texts: Texts, until: Insta
     Ok(version.unsigned_abs())
 }
 
-async fn measure(n_clients: i64, texts: Texts, lasting: Duration) -> Result<(), Box<dyn Error>> {
+async fn measure(n_clients: i64, lasting: Duration) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let options = Options::at_path(folder.path().join("bench.db"), ApplicationId::new(*b"BNCH"), MIGRATIONS);
     let database = Arc::new(Database::<()>::open(options.create()).await?);
     let (start, cpu_start) = (Instant::now(), cpu_seconds().unwrap_or(f64::NAN));
     let mut clients = JoinSet::new();
     for id in 0..n_clients {
-        clients.spawn(client(Arc::clone(&database), id, texts, start + lasting));
+        clients.spawn(client(Arc::clone(&database), id, start + lasting));
     }
     let mut n_transitions = 0;
     while let Some(done) = clients.join_next().await {
@@ -126,8 +98,7 @@ async fn measure(n_clients: i64, texts: Texts, lasting: Duration) -> Result<(), 
     let cpu_us = (cpu_seconds().unwrap_or(f64::NAN) - cpu_start) * 1e6 / n_transitions as f64;
     let done = database.counters();
     println!(
-        "{:<5} {n_clients:>4} clients {:>7.0} transitions/s {:>6.0} commits/s {:>6.1} a commit {cpu_us:>5.0} us CPU each",
-        format!("{texts:?}").to_lowercase(),
+        "{n_clients:>4} clients {:>7.0} transitions/s {:>6.0} commits/s {:>6.1} a commit {cpu_us:>5.0} us CPU each",
         n_transitions as f64 / seconds,
         done.commits as f64 / seconds,
         done.jobs as f64 / done.commits as f64,
@@ -140,10 +111,8 @@ async fn measure(n_clients: i64, texts: Texts, lasting: Duration) -> Result<(), 
 async fn main() -> Result<(), Box<dyn Error>> {
     // `cargo bench` adds the argument `--bench`.
     let seconds = std::env::args().nth(1).filter(|arg| arg != "--bench").map_or(Ok(5), |arg| arg.parse())?;
-    for texts in [Texts::Three, Texts::Two, Texts::One] {
-        for n_clients in [1, 32, 256] {
-            measure(n_clients, texts, Duration::from_secs(seconds)).await?;
-        }
+    for n_clients in [1, 32, 256] {
+        measure(n_clients, Duration::from_secs(seconds)).await?;
     }
     Ok(())
 }

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::OpenFlags;
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
 use sqlx::pool::PoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, SqliteConnection};
 
+use crate::connection::{Connection, Readers, fault};
 use crate::error::OpenError;
 use crate::files::{self, folder_of};
 use crate::limits::{
@@ -30,34 +32,58 @@ impl Link {
     }
 
     /// A connection that changes nothing by connecting, to inspect a file that may belong to another program.
-    pub(crate) async fn probe(&self) -> Result<SqliteConnection, sqlx::Error> {
-        self.plain().connect().await
+    pub(crate) async fn probe(&self) -> Result<Connection, sqlx::Error> {
+        self.plain().connect().await.map(Connection::single)
     }
 
-    /// The connection that writes, with all durability settings.
-    pub(crate) async fn writer(&self) -> Result<SqliteConnection, sqlx::Error> {
-        self.plain()
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            // On macOS fsync alone leaves data in the drive's cache; elsewhere these two do nothing.
-            .pragma("fullfsync", "ON")
-            .pragma("checkpoint_fullfsync", "ON")
-            .pragma("secure_delete", if self.secure_delete { "ON" } else { "OFF" })
-            .pragma("cache_size", format!("-{WRITER_CACHE_KIB}"))
-            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
-            .pragma("journal_size_limit", LOG_BYTES_KEPT_MAX.to_string())
+    /// A connection that migrates, with all durability settings.
+    pub(crate) async fn migrator(&self) -> Result<SqliteConnection, sqlx::Error> {
+        let settings = self.durability();
+        settings
+            .iter()
+            .fold(self.plain(), |options, (name, value)| options.pragma(*name, value.clone()))
             .connect()
             .await
     }
 
+    /// The connection that writes, with all durability settings, for the calling thread.
+    pub(crate) fn writer(&self) -> Result<Connection, sqlx::Error> {
+        let open = || {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let conn = rusqlite::Connection::open_with_flags(&self.path, flags)?;
+            conn.busy_timeout(self.busy_timeout)?;
+            conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+            conn.pragma_update(None, "foreign_keys", "ON")?;
+            for (name, value) in self.durability() {
+                conn.pragma_update(None, name, value)?;
+            }
+            Ok(conn)
+        };
+        open().map(Connection::writer).map_err(fault)
+    }
+
+    fn durability(&self) -> [(&'static str, String); 8] {
+        [
+            ("journal_mode", "WAL".to_owned()),
+            ("synchronous", "FULL".to_owned()),
+            // On macOS fsync alone leaves data in the drive's cache; elsewhere these two do nothing.
+            ("fullfsync", "ON".to_owned()),
+            ("checkpoint_fullfsync", "ON".to_owned()),
+            ("secure_delete", if self.secure_delete { "ON" } else { "OFF" }.to_owned()),
+            ("cache_size", format!("-{WRITER_CACHE_KIB}")),
+            ("wal_autocheckpoint", CHECKPOINT_PAGES.to_string()),
+            ("journal_size_limit", LOG_BYTES_KEPT_MAX.to_string()),
+        ]
+    }
+
     /// A read-only connection with an empty page cache, so that it reads what is in the files now.
-    pub(crate) async fn fresh_reader(&self) -> Result<SqliteConnection, sqlx::Error> {
-        self.plain().read_only(true).connect().await
+    pub(crate) async fn fresh_reader(&self) -> Result<Connection, sqlx::Error> {
+        self.plain().read_only(true).connect().await.map(Connection::single)
     }
 
     /// A pool of read-only connections.
-    pub(crate) async fn readers(&self, n_readers: u32) -> Result<SqlitePool, sqlx::Error> {
-        PoolOptions::new()
+    pub(crate) async fn readers(&self, n_readers: u32) -> Result<Readers, sqlx::Error> {
+        let pool = PoolOptions::new()
             .min_connections(n_readers)
             .max_connections(n_readers)
             .acquire_timeout(READER_WAIT_MAX)
@@ -65,8 +91,8 @@ impl Link {
             .max_lifetime(None)
             // A connection to a file does not go stale, and the test would cost each read a round trip.
             .test_before_acquire(false)
-            .connect_with(self.plain().read_only(true))
-            .await
+            .connect_with(self.plain().read_only(true));
+        pool.await.map(Readers)
     }
 
     fn plain(&self) -> SqliteConnectOptions {
@@ -85,11 +111,9 @@ impl Link {
 
 /// Checks that the durability settings took effect: SQLite does not report a refused journal mode as an error, but
 /// keeps the old one.
-pub(crate) async fn check_durable(link: &Link, conn: &mut SqliteConnection) -> Result<(), OpenError> {
-    let journal: String =
-        sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut *conn).await.map_err(|e| link.failed(e))?;
-    let synchronous: i64 =
-        sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut *conn).await.map_err(|e| link.failed(e))?;
+pub(crate) async fn check_durable(link: &Link, conn: &mut Connection) -> Result<(), OpenError> {
+    let journal: String = conn.value("PRAGMA journal_mode", &[]).await.map_err(|e| link.failed(e))?;
+    let synchronous: i64 = conn.value("PRAGMA synchronous", &[]).await.map_err(|e| link.failed(e))?;
     // 2 is FULL.
     if journal == "wal" && synchronous == 2 {
         return Ok(());
@@ -97,9 +121,9 @@ pub(crate) async fn check_durable(link: &Link, conn: &mut SqliteConnection) -> R
     Err(OpenError::NotDurable { path: link.path.clone(), found: journal })
 }
 
-/// Closes a connection and waits until its file handles are closed. A failure is only logged.
-pub(crate) async fn disconnect(conn: SqliteConnection) {
-    if let Err(error) = conn.close().await {
+/// Logs that a connection could not be closed.
+pub(crate) fn log_unclosed(closed: Result<(), sqlx::Error>) {
+    if let Err(error) = closed {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             "a database connection did not close cleanly"

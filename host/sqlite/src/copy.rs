@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::connect::{Link, disconnect};
+use crate::connect::{Link, log_unclosed};
 use crate::error::OpenError;
 use crate::files::{self, PARTIAL, REPLACED, SIDE_FILES, folder_of, with_suffix};
 use crate::options::Options;
@@ -52,17 +52,19 @@ impl Reader {
         let failed = |source| CopyError::Failed { path: partial.clone(), source };
         let copied = async {
             let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-            let n_bytes: i64 = sqlx::query_scalar(sql).fetch_one(self.pool()).await.map_err(failed)?;
+            let mut conn = self.readers().acquire().await.map_err(failed)?;
+            let n_bytes: i64 = conn.value(sql, &[]).await.map_err(failed)?;
             let name = partial.to_str().ok_or(CopyError::Unwritable {
                 path: partial.clone(),
                 source: io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"),
             })?;
-            let vacuum = sqlx::query("VACUUM INTO ?1").bind(name).execute(self.pool());
+            let name = [name.into()];
+            let vacuum = conn.run("VACUUM INTO ?1", &name);
             let (mut vacuum, mut ticks) = (std::pin::pin!(vacuum), interval(PROGRESS_EVERY));
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 tokio::select! {
-                    copied = &mut vacuum => break copied.map(drop).map_err(failed)?,
+                    copied = &mut vacuum => break copied.map_err(failed)?,
                     _ = ticks.tick() => {
                         let n_written = fs::metadata(&partial).map_or(0, |metadata| metadata.len());
                         on_progress(n_written, n_bytes.unsigned_abs());
@@ -135,9 +137,9 @@ async fn keep(link: &Link, exists: bool) -> Result<PathBuf, CopyError> {
     let kept = kept.ok_or_else(|| CopyError::Exists { path: link.path.clone() })?;
     if exists {
         // A damaged database is kept with its log.
-        if let Ok(mut conn) = link.writer().await {
-            let _kept_with_its_log = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut conn).await;
-            disconnect(conn).await;
+        if let Ok(mut conn) = link.writer() {
+            let _kept_with_its_log = conn.run("PRAGMA wal_checkpoint(TRUNCATE)", &[]).await;
+            log_unclosed(conn.end().await);
         }
         fs::hard_link(&link.path, &kept).map_err(|source| unwritable(&kept, source))?;
     }

@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 
-use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connect::{Link, check_durable};
+use crate::connection::{Connection, Readers};
 use crate::counters::{Counters, Tally};
 use crate::error::{OpenError, WriteError};
 use crate::files;
@@ -20,10 +20,10 @@ use crate::queue::{Message, Order, ticket};
 use crate::session::Session;
 use crate::writer::serve;
 
-/// An open database, of which this process is the only writer. Its writer is a task of the runtime that opened it.
+/// An open database, of which this process is the only writer. Its writer is a thread.
 /// Dropping it lets the queued jobs finish; [`close`](Self::close) waits for them.
 pub struct Database<S: State> {
-    readers: SqlitePool,
+    readers: Readers,
     queue: mpsc::Sender<Message<S>>,
     tally: Arc<Tally>,
     link: Link,
@@ -44,17 +44,30 @@ impl<S: State> Database<S> {
         files::check_only_name(&path)?;
         let link = Link::new(path, &options);
         let tally = Arc::new(Tally::default());
-        let session = start_session(&link, &options, Arc::clone(&tally)).await?;
-        let readers = link.readers(options.readers).await.map_err(|error| link.failed(error))?;
+        let conn = prepare(&link, &options).await?;
         let (queue, receiver) = mpsc::channel(JOBS_QUEUED_MAX);
-        // A task, not a thread: measured with 32 clients, a runtime worker, which looks for more work before it sleeps,
-        // gets SQLite's answers sooner than a thread that parks immediately.
-        tokio::spawn(serve(session, receiver, lock));
+        let (caller, started) = oneshot::channel();
+        let (served, counted) = (link.clone(), Arc::clone(&tally));
+        let writer = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || {
+            let _lost = match Session::start(served, conn, counted) {
+                Ok(session) => {
+                    // If the caller is gone, the queue is closed.
+                    let _gone = caller.send(Ok(()));
+                    serve(session, receiver, lock);
+                    return;
+                }
+                Err(error) => caller.send(Err(error)),
+            };
+        });
+        let failed = |error| link.failed(error);
+        writer.map_err(|error| failed(error.into()))?;
+        started.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)).map_err(failed)?;
+        let readers = link.readers(options.readers).await.map_err(failed)?;
         Ok(Self { readers, queue, tally, link })
     }
 
     /// The read-only connections. A read that starts after a write was acknowledged sees that write.
-    pub fn reader(&self) -> &SqlitePool {
+    pub fn readers(&self) -> &Readers {
         &self.readers
     }
 
@@ -95,9 +108,9 @@ impl<S: State> Database<S> {
         self.write(Probe(PhantomData)).await
     }
 
-    /// A new read-only connection with an empty page cache: it reads what is in the files now, where a
-    /// [`reader`](Self::reader) may answer from memory. The caller closes it.
-    pub async fn fresh_reader(&self) -> Result<SqliteConnection, sqlx::Error> {
+    /// A new read-only connection with an empty page cache: it reads what is in the files now, where one of
+    /// the [`readers`](Self::readers) may answer from memory. The caller closes it.
+    pub async fn fresh_reader(&self) -> Result<Connection, sqlx::Error> {
         self.link.fresh_reader().await
     }
 
@@ -131,23 +144,19 @@ impl<S: State> Job for Probe<S> {
     type State = S;
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, _state: &mut S) -> Result<(), sqlx::Error> {
-        sqlx::query("PRAGMA user_version = 0").execute(conn).await.map(|_| ())
+    async fn apply(&self, conn: &mut Connection, _state: &mut S) -> Result<(), sqlx::Error> {
+        conn.run("PRAGMA user_version = 0", &[]).await
     }
 }
 
-/// Prepares the writer's connection: identity, settings, migrations, state.
-async fn start_session<S: State>(
-    link: &Link,
-    options: &Options,
-    tally: Arc<Tally>,
-) -> Result<Session<S>, OpenError> {
+/// Opens the writer's connection: identity, settings, migrations.
+async fn prepare(link: &Link, options: &Options) -> Result<Connection, OpenError> {
     let identity = identify(link, options.application_id).await?;
-    let mut conn = link.writer().await.map_err(|error| link.failed(error))?;
+    let mut conn = link.writer().map_err(|error| link.failed(error))?;
     check_durable(link, &mut conn).await?;
     if identity == Identity::Fresh {
         write_application_id(&mut conn, options.application_id).await.map_err(|error| link.failed(error))?;
     }
-    migrate(link, &mut conn, options.migrations).await?;
-    Session::start(link.clone(), conn, tally).await.map_err(|error| link.failed(error))
+    migrate(link, options.migrations).await?;
+    Ok(conn)
 }

@@ -1,16 +1,16 @@
 //! The traits that callers implement: a write, and the state in memory that belongs to the database.
 
-use sqlx::SqliteConnection;
+use crate::connection::Connection;
 
 /// State in memory that always matches the database, such as the peaks of a Merkle tree. It is cloned before each
 /// transaction and restored on rollback, so a clone must be cheap and share nothing mutable.
 pub trait State: Clone + Send + 'static {
     /// Reads the state from the database: at open, and after the writer had to reconnect.
-    fn load(conn: &mut SqliteConnection) -> impl Future<Output = Result<Self, sqlx::Error>> + Send;
+    fn load(conn: &mut Connection) -> impl Future<Output = Result<Self, sqlx::Error>> + Send;
 }
 
 impl State for () {
-    async fn load(_conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+    async fn load(_conn: &mut Connection) -> Result<Self, sqlx::Error> {
         Ok(())
     }
 }
@@ -23,7 +23,7 @@ impl State for () {
 ///   rollback.
 /// - Return every [`sqlx::Error`], except a constraint violation that is the answer: after a full disk or an I/O
 ///   error SQLite has already ended the transaction.
-/// - Await nothing but `conn`: all other writes wait for this one.
+/// - Await nothing but `conn`: all other writes wait for this one. A job that awaits something else fails.
 /// - Leave BEGIN, COMMIT, ROLLBACK and SAVEPOINT to the writer.
 /// - Return results only in the output: a second run starts from the rows and the state before the first.
 pub trait Job: Send + Sync + 'static {
@@ -39,7 +39,7 @@ pub trait Job: Send + Sync + 'static {
     /// An error rolls the transaction back. The job then runs once more, alone, and the caller gets the error of that run.
     fn apply(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         state: &mut Self::State,
     ) -> impl Future<Output = Result<Self::Output, sqlx::Error>> + Send;
 }

@@ -4,14 +4,13 @@
 //! after the COMMIT. It knows no table and nothing of the domain. It is not a query builder and not a pool of
 //! writers.
 //!
-//! Start at [`Database::open`]. Reads go through [`Database::reader`]. Every write is a [`Job`] passed to
+//! Start at [`Database::open`]. Reads go through [`Database::readers`]. Every write is a [`Job`] passed to
 //! [`Database::write`]; jobs that wait at the same time share one transaction and one sync of the disk. Another
 //! process reads the same database with a [`Reader`], which also makes copies; [`restore`] puts one in place, and a [`SizeFile`]
 //! shows the next start that the copy is older than the database was.
 //!
 //! ```
-//! use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
-//! use sqlx::SqliteConnection;
+//! use gateway_sqlite::{ApplicationId, Connection, Database, Job, Migration, Options};
 //!
 //! const MIGRATIONS: &[Migration] =
 //!     &[Migration { version: 1, name: "note", sql: "CREATE TABLE note (text TEXT NOT NULL) STRICT" }];
@@ -22,9 +21,8 @@
 //!     type State = ();
 //!     type Output = i64;
 //!
-//!     async fn apply(&self, conn: &mut SqliteConnection, _state: &mut ()) -> Result<i64, sqlx::Error> {
-//!         let done = sqlx::query("INSERT INTO note (text) VALUES (?1)").bind(self.0).execute(conn).await?;
-//!         Ok(done.last_insert_rowid())
+//!     async fn apply(&self, conn: &mut Connection, _state: &mut ()) -> Result<i64, sqlx::Error> {
+//!         conn.value("INSERT INTO note (text) VALUES (?1) RETURNING rowid", &[self.0.into()]).await
 //!     }
 //! }
 //!
@@ -35,8 +33,9 @@
 //! let options = Options::at_path(path, ApplicationId::new(*b"NOTE"), MIGRATIONS).create();
 //! let database = Database::<()>::open(options).await?;
 //! let id = database.write(AddNote("durable when this returns")).await?;
-//! let text: String =
-//!     sqlx::query_scalar("SELECT text FROM note WHERE rowid = ?1").bind(id).fetch_one(database.reader()).await?;
+//! let mut conn = database.readers().acquire().await?;
+//! let text: String = conn.value("SELECT text FROM note WHERE rowid = ?1", &[id.into()]).await?;
+//! # drop(conn);
 //! # assert_eq!(text, "durable when this returns");
 //! database.close().await;
 //! # Ok(())
@@ -44,6 +43,7 @@
 //! ```
 
 mod connect;
+mod connection;
 mod copy;
 mod counters;
 mod database;
@@ -55,12 +55,14 @@ mod migrate;
 mod options;
 mod queue;
 mod reader;
+mod row;
 pub mod schema;
 mod session;
 mod size_file;
 mod writer;
 
 pub use connect::check_writable;
+pub use connection::{Connection, Readers};
 pub use copy::{CopyError, restore};
 pub use counters::Counters;
 pub use database::Database;
@@ -68,4 +70,5 @@ pub use error::{OpenError, WriteError};
 pub use job::{Job, State};
 pub use options::{ApplicationId, Migration, Options};
 pub use reader::Reader;
+pub use row::{Cell, FromCell, Row};
 pub use size_file::{SizeFile, SizeFileError};

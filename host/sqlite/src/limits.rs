@@ -5,6 +5,10 @@ use std::time::Duration;
 /// Jobs in one transaction. With more, sharing the sync gains little, and the first job would wait longer for the last.
 pub const JOBS_PER_COMMIT_MAX: usize = 256;
 
+/// How long the writer waits for more jobs while callers write at the same time: jobs that share a transaction share its sync, and the
+/// writer's thread is woken once for all of them. One caller alone never waits.
+pub(crate) const GATHERED_FOR: Duration = Duration::from_micros(500);
+
 /// Jobs in the queue before [`Database::write`](crate::Database::write) itself waits: four full batches, so that a slow
 /// disk causes latency instead of memory use.
 pub const JOBS_QUEUED_MAX: usize = 4 * JOBS_PER_COMMIT_MAX;

@@ -5,9 +5,10 @@
 use std::borrow::Cow;
 
 use sqlx::migrate::{MigrateError, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, SqlSafeStr, SqliteConnection};
+use sqlx::{Connection as _, SqlSafeStr};
 
-use crate::connect::{Link, disconnect};
+use crate::connect::{Link, log_unclosed};
+use crate::connection::Connection;
 use crate::error::OpenError;
 use crate::options::{ApplicationId, Migration};
 
@@ -24,20 +25,21 @@ pub(crate) enum Identity {
 pub(crate) async fn identify(link: &Link, ours: ApplicationId) -> Result<Identity, OpenError> {
     let mut conn = link.probe().await.map_err(|error| link.failed(error))?;
     let identity = identity(link, &mut conn, ours).await;
-    disconnect(conn).await;
+    log_unclosed(conn.end().await);
     identity
 }
 
 /// Like [`identify`], on an open connection.
 pub(crate) async fn identity(
     link: &Link,
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     ours: ApplicationId,
 ) -> Result<Identity, OpenError> {
-    let found = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *conn).await;
-    let found: i32 = found.map_err(|error| link.failed(error))?;
-    let n_tables = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(conn).await;
-    let n_tables: i64 = n_tables.map_err(|error| link.failed(error))?;
+    let failed = |error| link.failed(error);
+    // A signed number of 32 bits.
+    let found: i64 = conn.value("PRAGMA application_id", &[]).await.map_err(failed)?;
+    let found = i32::try_from(found).unwrap_or_default();
+    let n_tables: i64 = conn.value("SELECT count(*) FROM sqlite_schema", &[]).await.map_err(failed)?;
     if found == 0 && n_tables == 0 {
         return Ok(Identity::Fresh);
     }
@@ -49,23 +51,18 @@ pub(crate) async fn identity(
 
 /// Writes our application id into a fresh database.
 pub(crate) async fn write_application_id(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     ours: ApplicationId,
 ) -> Result<(), sqlx::Error> {
     // A pragma takes no bound values; the value is a number.
-    let sql = format!("PRAGMA application_id = {}", ours.get());
-    sqlx::query(AssertSqlSafe(sql)).execute(conn).await?;
-    Ok(())
+    conn.run(&format!("PRAGMA application_id = {}", ours.get()), &[]).await
 }
 
-/// Applies the missing migrations, each in a transaction with the row that records it.
-pub(crate) async fn migrate(
-    link: &Link,
-    conn: &mut SqliteConnection,
-    migrations: &[Migration],
-) -> Result<(), OpenError> {
+/// Applies the missing migrations on a connection of its own, each in a transaction with the row that records it.
+pub(crate) async fn migrate(link: &Link, migrations: &[Migration]) -> Result<(), OpenError> {
     check_numbers(migrations)?;
-    let newest = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut *conn);
+    let mut conn = link.migrator().await.map_err(|error| link.failed(error))?;
+    let newest = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut conn);
     // A fresh database has no such table.
     let from: Option<i64> = newest.await.unwrap_or_default();
     let to = known(migrations);
@@ -74,22 +71,22 @@ pub(crate) async fn migrate(
         tracing::info!(%path, from, to, "updating the schema of the database, which may take minutes");
     }
     let steps = migrations.iter().map(to_sqlx).collect();
-    Migrator::with_migrations(steps)
-        .run(conn)
-        .await
-        .map_err(|error| open_error(link, known(migrations), error))
+    let migrated = Migrator::with_migrations(steps).run(&mut conn).await;
+    log_unclosed(conn.close().await);
+    migrated.map_err(|error| open_error(link, known(migrations), error))
 }
 
 /// Refuses a schema that differs from `migrations`. Changes nothing.
 pub(crate) async fn check_current(
     link: &Link,
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     migrations: &[Migration],
 ) -> Result<(), OpenError> {
     check_numbers(migrations)?;
     let sql = "SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version";
-    let applied: Vec<(i64, Vec<u8>)> =
-        sqlx::query_as(sql).fetch_all(conn).await.map_err(|error| link.failed(error))?;
+    let rows = conn.rows(sql, &[]).await.map_err(|error| link.failed(error))?;
+    let applied = rows.iter().map(|row| Ok((row.at::<i64>(0)?, row.at::<Vec<u8>>(1)?)));
+    let applied: Vec<_> = applied.collect::<Result<_, _>>().map_err(|error| link.failed(error))?;
     for (version, checksum) in &applied {
         let Some(known) = migrations.iter().find(|known| i64::from(known.version) == *version) else {
             return Err(open_error(link, known(migrations), MigrateError::VersionMissing(*version)));

@@ -1,15 +1,14 @@
 //! The messages in the writer's queue. Jobs of any type implement one trait.
 
 use std::any::Any;
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
-use sqlx::SqliteConnection;
 use tokio::sync::oneshot;
 
+use crate::connection::Connection;
 use crate::error::WriteError;
 use crate::job::Job;
 
@@ -49,7 +48,7 @@ type Applied<'a> = Pin<Box<dyn Future<Output = Result<(), sqlx::Error>> + Send +
 /// A job with its output and the channel to its caller. It runs even if the caller has disconnected.
 pub(crate) trait Queued<S>: Send {
     /// Runs the job and keeps its output, which replaces that of an earlier run.
-    fn apply<'a>(&'a mut self, conn: &'a mut SqliteConnection, state: &'a mut S) -> Applied<'a>;
+    fn apply<'a>(&'a mut self, conn: &'a mut Connection, state: &'a mut S) -> Applied<'a>;
     /// Sends the output to the caller.
     fn answer(self: Box<Self>);
     /// Sends an error to the caller instead.
@@ -71,7 +70,7 @@ pub(crate) fn ticket<J: Job>(
 }
 
 impl<J: Job> Queued<J::State> for Ticket<J> {
-    fn apply<'a>(&'a mut self, conn: &'a mut SqliteConnection, state: &'a mut J::State) -> Applied<'a> {
+    fn apply<'a>(&'a mut self, conn: &'a mut Connection, state: &'a mut J::State) -> Applied<'a> {
         Box::pin(async move {
             self.output = Some(self.job.apply(conn, state).await?);
             Ok(())
@@ -94,17 +93,23 @@ impl<J: Job> Queued<J::State> for Ticket<J> {
     }
 }
 
-/// Awaits a job and turns a panic into a failure.
-pub(crate) async fn catch_panic(mut applied: Applied<'_>) -> Result<(), Failure> {
-    let settled = poll_fn(|cx| {
-        // INVARIANT: after a panic the writer rolls back and restores the state, so nothing half done remains.
-        match catch_unwind(AssertUnwindSafe(|| applied.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(result.map_err(Failure::Error)),
-            Err(payload) => Poll::Ready(Err(panicked(payload.as_ref()))),
+/// Applies a job, and turns a panic into a failure.
+pub(crate) fn catch_panic(applied: Applied<'_>) -> Result<(), Failure> {
+    // INVARIANT: after a panic the writer rolls back and restores the state, so nothing half done remains.
+    match catch_unwind(AssertUnwindSafe(|| at_once(applied))) {
+        Ok(result) => result.map_err(Failure::Error),
+        Err(payload) => Err(panicked(payload.as_ref())),
+    }
+}
+
+/// The output of a future that awaits nothing but the writer's connection, which is always ready.
+pub(crate) fn at_once<T>(future: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => {
+            Err(sqlx::Error::Protocol("a write awaited something else than its connection".to_owned()))
         }
-    });
-    settled.await
+    }
 }
 
 fn panicked(payload: &(dyn Any + Send)) -> Failure {

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use sqlx::SqlitePool;
-
 use crate::connect::Link;
+use crate::connection::Readers;
 use crate::error::OpenError;
 use crate::files;
 use crate::migrate::{Identity, check_current, identity};
@@ -16,7 +15,7 @@ use crate::options::Options;
 /// SQLite creates the log's two side files if they are missing, so the process must be allowed to write the database's
 /// folder, though it never writes the database.
 pub struct Reader {
-    pool: SqlitePool,
+    readers: Readers,
 }
 
 impl Reader {
@@ -27,25 +26,25 @@ impl Reader {
         files::check_private(&path)?;
         files::check_only_name(&path)?;
         let link = Link::new(path, &options);
-        let pool = link.readers(1).await.map_err(|error| link.failed(error))?;
-        let mut conn = pool.acquire().await.map_err(|error| link.failed(error))?;
+        let readers = link.readers(1).await.map_err(|error| link.failed(error))?;
+        let mut conn = readers.acquire().await.map_err(|error| link.failed(error))?;
         if identity(&link, &mut conn, options.application_id).await? == Identity::Fresh {
             let known = u32::try_from(options.migrations.len()).unwrap_or(u32::MAX);
             return Err(OpenError::OldSchema { path: link.path.clone(), found: 0, known });
         }
         check_current(&link, &mut conn, options.migrations).await?;
         drop(conn);
-        Ok(Self { pool })
+        Ok(Self { readers })
     }
 
     /// The connection.
-    pub fn pool(&self) -> &SqlitePool {
-        &self.pool
+    pub fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     /// Waits for a running read, then closes.
     pub async fn close(&self) {
-        self.pool.close().await;
+        self.readers.close().await;
     }
 }
 

@@ -3,8 +3,7 @@
 //! A security check: in a database without a constraint or trigger, another program could write rows that ours never
 //! would. The migrator compares only the text of the migrations, not the schema of the database.
 
-use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
-
+use crate::connection::Connection;
 use crate::options::Migration;
 
 const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
@@ -23,21 +22,23 @@ pub struct Object {
 }
 
 /// All objects of the schema by name, except those of SQLite and the migrator.
-pub async fn objects(conn: &mut SqliteConnection) -> Result<Vec<Object>, sqlx::Error> {
-    let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(SCHEMA).fetch_all(conn).await?;
+pub async fn objects(conn: &mut Connection) -> Result<Vec<Object>, sqlx::Error> {
     let is_ours = |name: &str| !name.starts_with("sqlite_") && name != "_sqlx_migrations";
-    let ours = rows.into_iter().filter(|(_, name, table, _)| is_ours(name) && is_ours(table));
-    Ok(ours.map(|(kind, name, table, sql)| Object { kind, name, table, sql }).collect())
+    let mut ours = Vec::new();
+    for row in conn.rows(SCHEMA, &[]).await? {
+        let object = Object { kind: row.at(0)?, name: row.at(1)?, table: row.at(2)?, sql: row.at(3)? };
+        if is_ours(&object.name) && is_ours(&object.table) {
+            ours.push(object);
+        }
+    }
+    Ok(ours)
 }
 
 /// The objects that the migrations create in a new database.
 pub async fn expected(migrations: &[Migration]) -> Result<Vec<Object>, sqlx::Error> {
-    let mut conn = SqliteConnection::connect("sqlite::memory:").await?;
-    for migration in migrations {
-        sqlx::raw_sql(AssertSqlSafe(migration.sql)).execute(&mut conn).await?;
-    }
+    let mut conn = Connection::in_memory(migrations)?;
     let made = objects(&mut conn).await;
-    conn.close().await?;
+    conn.end().await?;
     made
 }
 

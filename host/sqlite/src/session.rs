@@ -4,12 +4,12 @@ use std::mem;
 use std::sync::Arc;
 
 use sqlx::error::ErrorKind;
-use sqlx::{Row, SqliteConnection};
 
-use crate::connect::{Link, disconnect, is_disk_full};
+use crate::connect::{Link, is_disk_full, log_unclosed};
+use crate::connection::Connection;
 use crate::counters::Tally;
 use crate::job::State;
-use crate::queue::{Failure, Queued, catch_panic};
+use crate::queue::{Failure, Queued, at_once, catch_panic};
 
 /// The result of a transaction.
 pub(crate) enum Outcome {
@@ -27,7 +27,7 @@ pub(crate) struct Session<S> {
     link: Link,
     // INVARIANT: `Some` means open and outside of any transaction. `transaction` takes it out, and puts it back only
     // if that is true.
-    conn: Option<SqliteConnection>,
+    conn: Option<Connection>,
     // INVARIANT: while `conn` is `Some`, equal to what `State::load` would read.
     state: S,
     tally: Arc<Tally>,
@@ -35,31 +35,27 @@ pub(crate) struct Session<S> {
 
 impl<S: State> Session<S> {
     /// Loads the state on a connection that is open and migrated.
-    pub(crate) async fn start(
-        link: Link,
-        mut conn: SqliteConnection,
-        tally: Arc<Tally>,
-    ) -> Result<Self, sqlx::Error> {
-        let state = S::load(&mut conn).await?;
+    pub(crate) fn start(link: Link, mut conn: Connection, tally: Arc<Tally>) -> Result<Self, sqlx::Error> {
+        let state = at_once(S::load(&mut conn))?;
         Ok(Self { link, conn: Some(conn), state, tally })
     }
 
     /// Runs the jobs in one transaction. Each time all have run, `top_up` may add more. The state changes only if the
     /// transaction commits.
-    pub(crate) async fn transaction(
+    pub(crate) fn transaction(
         &mut self,
         jobs: &mut Vec<Box<dyn Queued<S>>>,
         mut top_up: impl FnMut(&mut Vec<Box<dyn Queued<S>>>),
     ) -> Outcome {
-        let mut conn = match self.begin().await {
+        let mut conn = match self.begin() {
             Ok(conn) => conn,
             Err(error) => return Outcome::Unavailable(error),
         };
         let saved = self.state.clone();
         let mut n_run = 0;
         while let Some(job) = jobs.get_mut(n_run) {
-            if let Err(failure) = catch_panic(job.apply(&mut conn, &mut self.state)).await {
-                self.roll_back(conn, saved).await;
+            if let Err(failure) = catch_panic(job.apply(&mut conn, &mut self.state)) {
+                self.roll_back(conn, saved);
                 return Outcome::JobFailed(failure);
             }
             n_run += 1;
@@ -67,18 +63,18 @@ impl<S: State> Session<S> {
                 top_up(jobs);
             }
         }
-        match execute(&mut conn, "COMMIT").await {
+        match execute(&mut conn, "COMMIT") {
             Ok(()) => {
                 self.conn = Some(conn);
                 self.tally.record_commit(jobs.len());
                 Outcome::Committed
             }
             Err(error) if is_deferred_constraint(&error) => {
-                self.roll_back(conn, saved).await;
+                self.roll_back(conn, saved);
                 Outcome::JobFailed(Failure::Error(error))
             }
             Err(error) => {
-                self.roll_back(conn, saved).await;
+                self.roll_back(conn, saved);
                 Outcome::InDoubt(error)
             }
         }
@@ -108,17 +104,16 @@ impl<S: State> Session<S> {
     }
 
     /// Moves the log into the database file and empties it. Returns false if a running read still needs part of it.
-    pub(crate) async fn checkpoint(&mut self) -> Result<bool, sqlx::Error> {
-        let mut conn = self.take_connection().await?;
-        let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut conn).await;
+    pub(crate) fn checkpoint(&mut self) -> Result<bool, sqlx::Error> {
+        let mut conn = self.take_connection()?;
+        let n_blocked = at_once(conn.value::<i64>("PRAGMA wal_checkpoint(TRUNCATE)", &[]));
         self.conn = Some(conn);
-        let n_blocked: i64 = row?.try_get(0)?;
-        Ok(n_blocked == 0)
+        Ok(n_blocked? == 0)
     }
 
     /// Empties the log and closes the connection.
-    pub(crate) async fn finish(mut self) {
-        match self.checkpoint().await {
+    pub(crate) fn finish(mut self) {
+        match self.checkpoint() {
             Ok(true) => {}
             Ok(false) => tracing::warn!("the database log was not emptied: a read was still running"),
             Err(error) => {
@@ -126,63 +121,63 @@ impl<S: State> Session<S> {
             }
         }
         if let Some(conn) = mem::take(&mut self.conn) {
-            disconnect(conn).await;
+            log_unclosed(at_once(conn.end()));
         }
     }
 
     /// Takes the connection out and begins a transaction that holds the write lock.
-    async fn begin(&mut self) -> Result<SqliteConnection, sqlx::Error> {
-        let mut conn = self.take_connection().await?;
-        match execute(&mut conn, "BEGIN IMMEDIATE").await {
+    fn begin(&mut self) -> Result<Connection, sqlx::Error> {
+        let mut conn = self.take_connection()?;
+        match execute(&mut conn, "BEGIN IMMEDIATE") {
             Ok(()) => Ok(conn),
             Err(error) => {
-                disconnect(conn).await;
+                log_unclosed(at_once(conn.end()));
                 Err(error)
             }
         }
     }
 
     /// Takes the connection out; reconnects if the last one was dropped.
-    async fn take_connection(&mut self) -> Result<SqliteConnection, sqlx::Error> {
+    fn take_connection(&mut self) -> Result<Connection, sqlx::Error> {
         if let Some(conn) = mem::take(&mut self.conn) {
             return Ok(conn);
         }
-        let mut conn = self.link.writer().await?;
-        self.state = S::load(&mut conn).await?;
+        let mut conn = self.link.writer()?;
+        self.state = at_once(S::load(&mut conn))?;
         Ok(conn)
     }
 
     /// Rolls back and restores the state; drops the connection if it is in an unknown state.
-    async fn roll_back(&mut self, mut conn: SqliteConnection, saved: S) {
+    fn roll_back(&mut self, mut conn: Connection, saved: S) {
         self.state = saved;
         self.tally.record_rollback();
-        if execute(&mut conn, "ROLLBACK").await.is_ok() {
+        if execute(&mut conn, "ROLLBACK").is_ok() {
             self.conn = Some(conn);
             return;
         }
         // After a full disk or an I/O error SQLite has rolled back by itself, so ROLLBACK fails. Keep this connection
         // if possible: it overwrites the frames of a failed commit, which a new one might find in the log and treat as
         // committed.
-        match reload(&mut conn).await {
+        match reload(&mut conn) {
             Ok(state) => {
                 self.state = state;
                 self.conn = Some(conn);
             }
-            Err(_) => disconnect(conn).await,
+            Err(_) => log_unclosed(at_once(conn.end())),
         }
     }
 }
 
 /// Loads the state from the rows. Fails if a transaction is still open.
-async fn reload<S: State>(conn: &mut SqliteConnection) -> Result<S, sqlx::Error> {
-    execute(conn, "BEGIN IMMEDIATE").await?;
-    let state = S::load(conn).await?;
-    execute(conn, "ROLLBACK").await?;
+fn reload<S: State>(conn: &mut Connection) -> Result<S, sqlx::Error> {
+    execute(conn, "BEGIN IMMEDIATE")?;
+    let state = at_once(S::load(conn))?;
+    execute(conn, "ROLLBACK")?;
     Ok(state)
 }
 
-async fn execute(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {
-    sqlx::query(sql).execute(conn).await.map(|_| ())
+fn execute(conn: &mut Connection, sql: &'static str) -> Result<(), sqlx::Error> {
+    at_once(conn.run(sql, &[]))
 }
 
 /// A constraint that SQLite checks only at COMMIT: one of the jobs violated it, and nothing was written.

@@ -1,14 +1,15 @@
-//! The single task that writes. It commits all waiting jobs together.
+//! The thread that writes. It commits all waiting jobs together.
 
 use std::mem;
 use std::sync::Arc;
+use std::thread;
 
 use tokio::sync::mpsc;
 
 use crate::error::WriteError;
 use crate::files::Locks;
 use crate::job::State;
-use crate::limits::JOBS_PER_COMMIT_MAX;
+use crate::limits::{GATHERED_FOR, JOBS_PER_COMMIT_MAX};
 use crate::queue::{Message, Order, Queued};
 use crate::session::{Outcome, Session};
 
@@ -23,8 +24,8 @@ pub(crate) struct Intake<S> {
 
 impl<S> Intake<S> {
     /// Waits for a message. Returns false if the queue is closed and empty.
-    async fn wait(&mut self, batch: &mut Batch<S>) -> bool {
-        let Some(message) = self.queue.recv().await else { return false };
+    fn wait(&mut self, batch: &mut Batch<S>) -> bool {
+        let Some(message) = self.queue.blocking_recv() else { return false };
         self.take(message, batch);
         true
     }
@@ -47,21 +48,22 @@ impl<S> Intake<S> {
 }
 
 /// Runs until the queue is closed and empty, then closes the database. Releases the locks last.
-pub(crate) async fn serve<S: State>(
-    mut session: Session<S>,
-    queue: mpsc::Receiver<Message<S>>,
-    locks: Locks,
-) {
+pub(crate) fn serve<S: State>(mut session: Session<S>, queue: mpsc::Receiver<Message<S>>, locks: Locks) {
     let mut intake = Intake { queue, order: None };
     let mut closers = Vec::new();
     let mut batch = Vec::with_capacity(JOBS_PER_COMMIT_MAX);
-    while intake.wait(&mut batch).await {
+    // Whether callers write at the same time, so that more jobs are likely to come.
+    let mut is_shared = false;
+    while intake.wait(&mut batch) {
+        if is_shared {
+            thread::sleep(GATHERED_FOR);
+        }
         intake.fill(&mut batch);
-        commit(&mut session, &mut intake, mem::take(&mut batch)).await;
+        is_shared = commit(&mut session, &mut intake, mem::take(&mut batch));
         match intake.order.take() {
             None => {}
             Some(Order::Checkpoint(caller)) => {
-                let done = session.checkpoint().await;
+                let done = session.checkpoint();
                 let _ = caller.send(done.map_err(|error| WriteError::Unavailable(Arc::new(error))));
             }
             Some(Order::Close(caller)) => {
@@ -70,29 +72,32 @@ pub(crate) async fn serve<S: State>(
             }
         }
     }
-    session.finish().await;
+    session.finish();
     drop(locks);
     for caller in closers {
         let _ = caller.send(());
     }
 }
 
-/// Commits the jobs in one transaction; if one of them fails, each in its own.
-async fn commit<S: State>(session: &mut Session<S>, intake: &mut Intake<S>, mut batch: Batch<S>) {
+/// Commits the jobs in one transaction; if one of them fails, each in its own. Returns whether there were several.
+fn commit<S: State>(session: &mut Session<S>, intake: &mut Intake<S>, mut batch: Batch<S>) -> bool {
     if batch.is_empty() {
-        return;
+        return false;
     }
-    let outcome = session.transaction(&mut batch, |batch| intake.fill(batch)).await;
+    let outcome = session.transaction(&mut batch, |batch| intake.fill(batch));
     session.note_disk(&outcome);
-    if batch.len() == 1 || !matches!(outcome, Outcome::JobFailed(_)) {
-        return answer_callers(batch, outcome);
+    let is_shared = batch.len() > 1;
+    if !is_shared || !matches!(outcome, Outcome::JobFailed(_)) {
+        answer_callers(batch, outcome);
+        return is_shared;
     }
     for job in batch {
         let mut alone = vec![job];
-        let outcome = session.transaction(&mut alone, |_| {}).await;
+        let outcome = session.transaction(&mut alone, |_| {});
         session.note_disk(&outcome);
         answer_callers(alone, outcome);
     }
+    is_shared
 }
 
 /// Answers the callers of a transaction's jobs.

@@ -35,7 +35,7 @@ impl Database {
             return Ok(Self { pool, writer: Writer::Postgres(database) });
         }
         let database = Sqlite::open(location).await?;
-        let pool = Pool::Sqlite(database.reader().clone());
+        let pool = Pool::Sqlite(database.readers().clone());
         Ok(Self { pool, writer: Writer::Sqlite(database) })
     }
 

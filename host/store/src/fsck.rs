@@ -22,7 +22,7 @@ mod tree;
 use crate::database::OpenError;
 use crate::error::unavailable;
 use crate::record::finding::Finding;
-use crate::sql::row::Row;
+use crate::sql::row::{Hashes, Row};
 #[cfg(test)]
 pub(crate) use check::PAGE;
 use check::{Check, Dropped};

@@ -12,10 +12,9 @@ use crate::sql::row::{Cell, Row};
 use crate::sql::statements::Statements;
 use gateway_engine::Unavailable;
 use gateway_sqlite::{
-    ApplicationId, CopyError, Database, Job, Migration, OpenError, Options, Reader, State, WriteError,
-    check_writable, schema,
+    ApplicationId, CopyError, Database, Job, Migration, OpenError, Options, Reader, Readers, State,
+    WriteError, check_writable, schema,
 };
-use sqlx::{SqliteConnection, SqlitePool};
 use std::error::Error;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -50,8 +49,8 @@ impl Sqlite {
         Ok(opened)
     }
 
-    pub(crate) fn reader(&self) -> &SqlitePool {
-        self.database.reader()
+    pub(crate) fn readers(&self) -> &Readers {
+        self.database.readers()
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -114,13 +113,13 @@ pub(crate) async fn check(location: &str) -> Result<(), OpenError> {
 }
 
 /// One read-only connection to a file that another process may have open.
-pub(crate) async fn reader(location: &str) -> Result<SqlitePool, OpenError> {
-    Ok(Reader::open(options(location)?).await?.pool().clone())
+pub(crate) async fn reader(location: &str) -> Result<Readers, OpenError> {
+    Ok(Reader::open(options(location)?).await?.readers().clone())
 }
 
 /// The objects of the schema that differ from those that the migrations create, and how.
 pub(crate) async fn schema_faults(
-    conn: &mut SqliteConnection,
+    conn: &mut gateway_sqlite::Connection,
 ) -> Result<Vec<(String, &'static str)>, sqlx::Error> {
     let stored = schema::objects(conn).await?;
     Ok(schema::differences(stored, schema::expected(MIGRATIONS).await?))
@@ -149,7 +148,7 @@ pub(crate) async fn restore(location: &str, copy: &Path) -> Result<Option<PathBu
 }
 
 impl State for LogFrontier {
-    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+    async fn load(conn: &mut gateway_sqlite::Connection) -> Result<Self, sqlx::Error> {
         frontier::load_and_check(conn).await
     }
 }
@@ -165,7 +164,7 @@ impl<W: Write> Job for WriteJob<W> {
 
     async fn apply(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut gateway_sqlite::Connection,
         log: &mut LogFrontier,
     ) -> Result<W::Output, sqlx::Error> {
         let mut conn = Counted { conn, n_statements: 0 };
@@ -176,7 +175,7 @@ impl<W: Write> Job for WriteJob<W> {
 }
 
 struct Counted<'a> {
-    conn: &'a mut SqliteConnection,
+    conn: &'a mut gateway_sqlite::Connection,
     n_statements: u64,
 }
 

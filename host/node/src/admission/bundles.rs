@@ -7,7 +7,7 @@ use crate::store::bundles::{StoreBundle, load_files};
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_policy::{BundleError, BundleFiles, BundleOffer, TrustedBundle};
-use sqlx::SqliteConnection;
+use gateway_sqlite::Connection;
 use std::sync::Arc;
 
 impl Node {
@@ -31,7 +31,7 @@ impl Node {
     /// [`NodeError::BundleUnknown`], and those of [`Self::offer_bundle`].
     pub(crate) async fn bundle(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         hash: Hex32,
     ) -> Result<Arc<TrustedBundle>, NodeError> {
         if let Some(found) = self.bundles.find(hash) {

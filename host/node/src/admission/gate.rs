@@ -17,7 +17,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
-use sqlx::SqliteConnection;
+use gateway_sqlite::Connection;
 
 /// An operation that was admitted here and not discarded, with its key.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Node {
     /// operation with facts that agree with what the node knows. Returns the same as [`check_generation`].
     pub(crate) async fn verify_again<'s>(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         admitted: &'s Admitted,
     ) -> Result<Option<&'s Generation>, NodeError> {
         let generation = verify_statement(&self.config, admitted)?;

@@ -13,12 +13,12 @@ use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::contribution::RecoveryCase;
 use gateway_domain::intent::Intent;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_sqlite::Connection;
 use gateway_threshold::keygen;
 use gateway_threshold::redistribute;
 use gateway_threshold::repair;
 use gateway_threshold::{KeyShare, Message, Protocol, PublicKeys, Session, ThresholdError};
 use rand_core::OsRng;
-use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl Node {
     /// Starts this node's part in the ceremony.
     pub(crate) async fn start_part(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         ceremony_id: [u8; 32],
         admitted: &Admitted,
         start: &CeremonyStart,
@@ -82,7 +82,7 @@ impl Node {
     /// root; `active` is this node's generation, if the ceremony needs its share.
     async fn load_present_key(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         decision: &AdmissionDecision,
         start: &CeremonyStart,
         active: Option<&Generation>,

@@ -15,7 +15,6 @@ use gateway_seal::at_rest::Kek;
 use gateway_sqlite::{Options, Reader, schema};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::Row as _;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -44,33 +43,30 @@ impl NodeFile {
     /// # Errors
     /// [`NodeError::Unavailable`] when the database cannot be read for another reason than damage, which is a finding.
     pub async fn check(&self) -> Result<Vec<Damage>, NodeError> {
-        let mut conn = self.reader.pool().acquire().await?;
-        sqlx::query("BEGIN").execute(&mut *conn).await?;
+        let mut conn = self.reader.readers().snapshot().await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
         checker.check_file().await?;
         checker.check_rows_while(|_| true).await?;
-        let found = std::mem::take(&mut checker.found);
-        sqlx::query("ROLLBACK").execute(&mut *conn).await?;
-        Ok(found)
+        Ok(checker.found)
     }
 
     /// See [`Node::missing_shares`](crate::Node::missing_shares).
     pub async fn missing_shares(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
-        let mut conn = self.reader.pool().acquire().await?;
+        let mut conn = self.reader.readers().acquire().await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
         checker.missing_shares(keys).await
     }
 
     /// See [`Node::log_head`](crate::Node::log_head).
     pub async fn log_head(&self, now: EpochMs) -> Result<SignedLogHead, NodeError> {
-        let mut conn = self.reader.pool().begin().await?;
+        let mut conn = self.reader.readers().snapshot().await?;
         let secret = load_secret(&mut conn, &self.sealing).await?;
         log::signed_head(&mut conn, self.me, &secret, now).await
     }
 
     /// See [`Node::log_entries`](crate::Node::log_entries).
     pub async fn log_entries(&self, from: u64, n_max: u32) -> Result<Vec<LogEntry>, NodeError> {
-        log::entries(&mut *self.reader.pool().acquire().await?, from, n_max).await
+        log::entries(&mut self.reader.readers().acquire().await?, from, n_max).await
     }
 
     /// Gives `write` the log, which is one line of JSON for each value: a [`Header`], the entries, and the signed head. The head is
@@ -136,9 +132,8 @@ impl Checker<'_> {
     }
 
     async fn check_integrity(&mut self) -> Result<(), sqlx::Error> {
-        let rows = sqlx::query("PRAGMA integrity_check").fetch_all(&mut *self.conn).await?;
-        for row in rows {
-            let problem: String = row.try_get(0)?;
+        for row in self.conn.rows("PRAGMA integrity_check", &[]).await? {
+            let problem: String = row.at(0)?;
             if problem != "ok" {
                 self.report_file("database", String::new(), format!("SQLite's integrity check: {problem}"));
             }
@@ -158,9 +153,9 @@ impl Checker<'_> {
     async fn check_migrations(&mut self) -> Result<(), sqlx::Error> {
         let sql =
             "SELECT version, description, CAST(success AS INTEGER) FROM _sqlx_migrations ORDER BY version";
-        let rows: Vec<(i64, String, i64)> = sqlx::query_as(sql).fetch_all(&mut *self.conn).await?;
-        for ((version, description, success), migration) in rows.into_iter().zip(MIGRATIONS) {
-            if description != migration.name || success != 1 {
+        for (row, migration) in self.conn.rows(sql, &[]).await?.iter().zip(MIGRATIONS) {
+            let version: i64 = row.at(0)?;
+            if row.at::<String>(1)? != migration.name || row.at::<i64>(2)? != 1 {
                 let what = "the row is not what the migrator writes".to_owned();
                 self.report_file("_sqlx_migrations", format!("version {version}"), what);
             }

@@ -67,7 +67,7 @@ impl Node {
     }
 
     async fn newest_decision(&self) -> Result<Option<Envelope>, NodeError> {
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         Ok(operation::newest_statement(&mut conn).await?.map(|statement| statement.request.envelope))
     }
 }

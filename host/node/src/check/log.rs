@@ -2,34 +2,35 @@
 //! the other tables.
 
 use super::{CheckError, Checker, check_hash};
-use crate::store::log::parse;
+use crate::store::log;
 use crate::store::row_hash;
-use crate::store::tables::RawRow;
+use crate::store::tables::hash;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::node_hash;
 use gateway_domain::node_log::{LogEntry, ReleasedShare};
 use gateway_domain::receipt::ReceiptStatement;
+use gateway_sqlite::{Cell, Row};
 
 const HASH_BYTES: usize = 32;
 
 impl Checker<'_> {
-    pub(super) async fn check_log_entry(&mut self, row: &RawRow) -> Result<(), CheckError> {
-        let index = row.number("log_index").and_then(|index| u64::try_from(index).ok());
+    pub(super) async fn check_log_entry(&mut self, row: &Row) -> Result<(), CheckError> {
+        let index = row.integer("log_index").and_then(|index| u64::try_from(index).ok());
         let index = index.ok_or("`log_index` is not a position")?;
-        let body = row.text("body").ok_or("`body` is not text")?;
-        let entry = parse(&body).map_err(|_| "`body` is not an entry")?;
+        row.text("body").ok_or("`body` is not text")?;
+        let entry = log::entry(row).map_err(|_| "`body` is not an entry")?;
         if entry.log_index() != index {
             return Err("`log_index` is not the position in `body`".into());
         }
-        self.check_tree(index, &entry, &row.bytes("nodes").ok_or("`nodes` are missing")?).await?;
+        self.check_tree(index, &entry, row.bytes("nodes").ok_or("`nodes` are missing")?).await?;
         let stated = match &entry {
             LogEntry::Receipt { statement, .. } => {
                 Some((statement.operation_id.0, statement.transition_hash))
             }
             LogEntry::Lost { .. } | LogEntry::Readmitted { .. } => None,
         };
-        let columns =
-            row.bytes("operation_id").map(|_| (row.hash("operation_id"), row.hash("transition_hash")));
+        let columns = (*row.cell("operation_id") != Cell::Null)
+            .then(|| (hash(row, "operation_id"), hash(row, "transition_hash")));
         if columns != stated.map(|(operation_id, transition)| (Some(operation_id), Some(transition))) {
             return Err("`operation_id` or `transition_hash` is not that of `body`".into());
         }
@@ -43,9 +44,11 @@ impl Checker<'_> {
     /// Checks that `rolled_back` has this readmission, or a later one.
     async fn check_readmitted(&mut self, index: u64) -> Result<(), CheckError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM rolled_back WHERE coalesce(readmitted_index, ?1) >= ?1)";
-        let query = sqlx::query_scalar(sql).bind(i64::try_from(index).ok());
-        let is_recorded: bool = query.fetch_one(&mut *self.conn).await?;
-        if is_recorded { Ok(()) } else { Err("the readmission is missing in `rolled_back`, one 1".into()) }
+        if self.conn.value(sql, &[i64::try_from(index).ok().into()]).await? {
+            Ok(())
+        } else {
+            Err("the readmission is missing in `rolled_back`, one 1".into())
+        }
     }
 
     /// Checks the leaf, and each tree node that the entry completes against its left half, which an earlier row has.
@@ -78,8 +81,7 @@ impl Checker<'_> {
         let width = 1_u64.checked_shl(below).unwrap_or(0);
         let row = index.checked_sub(width).and_then(|row| i64::try_from(row).ok());
         let sql = "SELECT substr(nodes, ?2 * 32 + 1, 32) AS node FROM log_entry WHERE log_index = ?1";
-        let query = sqlx::query(sql).bind(row).bind(below);
-        let found = query.fetch_optional(&mut *self.conn).await?.map(RawRow::new);
+        let found = self.conn.row(sql, &[row.into(), below.into()]).await?;
         let found =
             found.ok_or_else(|| format!("the entry at log_index {} is missing", row.unwrap_or(-1)))?;
         let hash = found.bytes("node").and_then(|bytes| bytes.try_into().ok()).map(Hex32::new);
@@ -96,21 +98,19 @@ impl Checker<'_> {
         }
         let id = statement.operation_id.to_string();
         let sql = "SELECT admission_hash FROM operation WHERE operation_id = ?1";
-        let query = sqlx::query(sql).bind(&id);
-        let found = query.fetch_optional(&mut *self.conn).await?.map(RawRow::new);
+        let found = self.conn.row(sql, &[id.as_str().into()]).await?;
         let found = found.ok_or("the row belongs to no operation")?;
-        if found.hash("admission_hash") != Some(statement.admission_hash) {
+        if hash(&found, "admission_hash") != Some(statement.admission_hash) {
             return Err("the operation has another `admission_hash`".into());
         }
         let Some(share) = share else { return Ok(()) };
         let sql = "SELECT package_hash FROM consumed WHERE operation_id = ?1 AND attempt = ?2";
-        let query = sqlx::query(sql).bind(&id).bind(statement.attempt);
-        let used = query.fetch_optional(&mut *self.conn).await?.map(RawRow::new);
+        let used = self.conn.row(sql, &[id.as_str().into(), statement.attempt.into()]).await?;
         let used = used.ok_or_else(|| {
             let attempt = statement.attempt;
             format!("the record of the nonces that signed is missing in `consumed`, operation_id {id}, attempt {attempt}")
         })?;
-        if used.hash("package_hash") == Some(share.package_hash) {
+        if hash(&used, "package_hash") == Some(share.package_hash) {
             Ok(())
         } else {
             Err("`consumed` has another `package_hash`".into())
@@ -120,16 +120,18 @@ impl Checker<'_> {
     /// Checks that the log has the entry of this step.
     pub(super) async fn check_is_logged(&mut self, id: OperationId, head: Hex32) -> Result<(), CheckError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM log_entry WHERE operation_id = ?1 AND transition_hash = ?2)";
-        let query = sqlx::query_scalar(sql).bind(id.to_string()).bind(head.to_string());
-        let is_logged: bool = query.fetch_one(&mut *self.conn).await?;
-        if is_logged { Ok(()) } else { Err("the log has no entry for its last step".into()) }
+        if self.conn.value(sql, &[id.to_string().into(), head.to_string().into()]).await? {
+            Ok(())
+        } else {
+            Err("the log has no entry for its last step".into())
+        }
     }
 
-    pub(super) async fn check_rolled_back(&mut self, row: &RawRow) -> Result<(), CheckError> {
-        if row.number("one") != Some(1) {
+    pub(super) async fn check_rolled_back(&mut self, row: &Row) -> Result<(), CheckError> {
+        if row.integer("one") != Some(1) {
             return Err("the table has a second row".into());
         }
-        let number = |column| row.number(column).and_then(|number| u64::try_from(number).ok());
+        let number = |column| row.integer(column).and_then(|number| u64::try_from(number).ok());
         let (size, lost_from) = (number("size_shown"), number("lost_from"));
         let (size, lost_from) = size.zip(lost_from).ok_or("`size_shown` or `lost_from` is not a number")?;
         let readmitted = number("readmitted_index").zip(number("readmitted_at_ms"));
@@ -138,9 +140,8 @@ impl Checker<'_> {
             return Err("the node has stopped: its database is older than what it signed".into());
         };
         let sql = "SELECT body FROM log_entry WHERE log_index = ?1";
-        let query = sqlx::query(sql).bind(i64::try_from(index).ok());
-        let found = query.fetch_optional(&mut *self.conn).await?.map(RawRow::new);
-        let entry = found.and_then(|row| parse(&row.text("body")?).ok());
+        let found = self.conn.row(sql, &[i64::try_from(index).ok().into()]).await?;
+        let entry = found.and_then(|row| log::entry(&row).ok());
         match entry {
             Some(LogEntry::Readmitted { at_ms: logged, .. }) if logged.0 == at_ms => Ok(()),
             Some(LogEntry::Readmitted { .. } | LogEntry::Receipt { .. } | LogEntry::Lost { .. }) | None => {

@@ -4,12 +4,13 @@ use super::{CheckError, Checker, check_hash};
 use crate::store::consumed::decode_package;
 use crate::store::operation::{self, AdmittedRequest};
 use crate::store::row_hash;
-use crate::store::tables::RawRow;
+use crate::store::tables::{attempt, hash};
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::{ATTEMPTS_MAX, EffectStep};
 use gateway_domain::receipt::Chain;
+use gateway_sqlite::{Cell, Row};
 
 /// An operation's row.
 struct Stored {
@@ -40,27 +41,26 @@ impl Steps {
 }
 
 impl Checker<'_> {
-    pub(super) async fn check_operation(&mut self, row: &RawRow) -> Result<(), CheckError> {
-        let id = OperationId(row.hash("operation_id").ok_or("`operation_id` is not an operation's id")?);
-        let admission_hash = row.hash("admission_hash").ok_or("`admission_hash` is not a hash")?;
-        let last_step = row.text("stage").and_then(|stage| operation::step_of_stage(&stage));
+    pub(super) async fn check_operation(&mut self, row: &Row) -> Result<(), CheckError> {
+        let id = OperationId(hash(row, "operation_id").ok_or("`operation_id` is not an operation's id")?);
+        let admission_hash = hash(row, "admission_hash").ok_or("`admission_hash` is not a hash")?;
+        let last_step = row.text("stage").and_then(operation::step_of_stage);
         let last_step = last_step.ok_or("`stage` is not a stage of an operation")?;
-        let head = row.hash("head").ok_or("`head` is not a hash")?;
+        let head = hash(row, "head").ok_or("`head` is not a hash")?;
         let chain = Chain { admission_hash, operation_id: id, participant: self.me };
         let stored = Stored { chain, last_step, head };
         let steps = self.load_steps(id).await?;
-        let Some(index) = row.number("statement_index") else {
-            if last_step != EffectStep::Discard || row.bytes("key_id").is_some() {
+        let Some(index) = row.integer("statement_index") else {
+            if last_step != EffectStep::Discard || *row.cell("key_id") != Cell::Null {
                 return Err("`statement_index` is missing".into());
             }
             check_discarded(&stored, &steps)?;
             return self.check_is_logged(id, head).await;
         };
         let sql = "SELECT body FROM statement WHERE statement_index = ?1";
-        let found = sqlx::query(sql).bind(index).fetch_optional(&mut *self.conn).await?.map(RawRow::new);
-        let found = found.ok_or("its statement is missing")?;
+        let found = self.conn.row(sql, &[index.into()]).await?.ok_or("its statement is missing")?;
         let statement = read(&found).ok_or("its statement cannot be read")?;
-        if row.hash("key_id") != Some(statement.decision.key_id.0) {
+        if hash(row, "key_id") != Some(statement.decision.key_id.0) {
             return Err("`key_id` does not match its statement".into());
         }
         check_statement(&stored, &statement)?;
@@ -108,9 +108,9 @@ impl Checker<'_> {
     async fn head_follows_attempt(&mut self, stored: &Stored) -> Result<bool, CheckError> {
         let id = stored.chain.operation_id.to_string();
         let sql = "SELECT max(attempt) FROM consumed WHERE operation_id = ?1";
-        let used: Option<u32> = sqlx::query_scalar(sql).bind(&id).fetch_one(&mut *self.conn).await?;
-        let sql = "SELECT attempt FROM ceremony WHERE operation_id = ?1";
-        let begun: Option<u32> = sqlx::query_scalar(sql).bind(&id).fetch_optional(&mut *self.conn).await?;
+        let used: Option<u32> = self.conn.value(sql, &[id.as_str().into()]).await?;
+        let sql = "SELECT max(attempt) FROM ceremony WHERE operation_id = ?1";
+        let begun: Option<u32> = self.conn.value(sql, &[id.into()]).await?;
         // The ceremony's row has its latest attempt; an earlier one may have staged the share.
         for attempt in used.into_iter().chain(1..=begun.unwrap_or_default().min(ATTEMPTS_MAX)) {
             if stored.chain.after_execute(attempt)? == stored.head {
@@ -136,13 +136,12 @@ impl Checker<'_> {
         let sql = "SELECT s.operation_id, s.attempt, c.attempt AS begun FROM share s \
                    LEFT JOIN ceremony c ON c.operation_id = s.operation_id \
                    WHERE s.key_id = ?1 AND s.epoch = ?2";
-        let query = sqlx::query(sql).bind(key_id.to_string()).bind(&epoch.0);
-        let share = query.fetch_optional(&mut *self.conn).await?.map(RawRow::new);
+        let share = self.conn.row(sql, &[key_id.to_string().into(), epoch.0.as_str().into()]).await?;
         let share = share.ok_or("the share that it made is missing")?;
-        if share.hash("operation_id") != Some(stored.chain.operation_id.0) {
+        if hash(&share, "operation_id") != Some(stored.chain.operation_id.0) {
             return Err("the share that it made has another `operation_id`".into());
         }
-        if share.number("begun") < share.number("attempt") {
+        if share.integer("begun") < share.integer("attempt") {
             return Err("the record of the ceremony that made its share is missing".into());
         }
         Ok(())
@@ -152,75 +151,77 @@ impl Checker<'_> {
         // The operation's effect ids begin with its id and `.`, and `/` is the character after `.`.
         let sql = "SELECT effect_id, transition_hash FROM effect \
                    WHERE effect_id > ?1 || '.' AND effect_id < ?1 || '/'";
-        let rows = sqlx::query(sql).bind(id.to_string()).fetch_all(&mut *self.conn).await?;
-        let step = |row: RawRow| {
+        let rows = self.conn.rows(sql, &[id.to_string().into()]).await?;
+        let step = |row: &Row| {
             let id = row.text("effect_id")?;
-            Some((id.split('.').nth(1)?.to_owned(), row.hash("transition_hash")))
+            Some((id.split('.').nth(1)?.to_owned(), hash(row, "transition_hash")))
         };
-        Ok(Steps(rows.into_iter().map(RawRow::new).filter_map(step).collect()))
+        Ok(Steps(rows.iter().filter_map(step).collect()))
     }
 
-    pub(super) async fn check_statement(&mut self, row: &RawRow) -> Result<(), CheckError> {
+    pub(super) async fn check_statement(&mut self, row: &Row) -> Result<(), CheckError> {
         let body = row.text("body").ok_or("`body` is not text")?;
-        check_hash(row, row_hash::statement(&body))?;
+        check_hash(row, row_hash::statement(body))?;
         let statement = read(row).ok_or("`body` is not a statement")?;
         let sql = "SELECT statement_index FROM operation WHERE operation_id = ?1";
-        let query = sqlx::query_scalar(sql).bind(statement.decision.operation_id.to_string());
-        let index: Option<Option<i64>> = query.fetch_optional(&mut *self.conn).await?;
-        if index.flatten() == row.number("statement_index") {
+        let found = self.conn.row(sql, &[statement.decision.operation_id.to_string().into()]).await?;
+        if found.and_then(|found| found.integer("statement_index")) == row.integer("statement_index") {
             Ok(())
         } else {
             Err("the row belongs to no operation".into())
         }
     }
 
-    pub(super) async fn check_effect(&mut self, row: &RawRow) -> Result<(), CheckError> {
+    pub(super) async fn check_effect(&mut self, row: &Row) -> Result<(), CheckError> {
         let id = row.text("effect_id").ok_or("`effect_id` is not text")?;
         let content = row.text("content").ok_or("`content` is not text")?;
         let transition = row.text("transition_hash").ok_or("`transition_hash` is not text")?;
-        check_hash(row, row_hash::effect(&id, &content, &transition))?;
-        if row.hash("content").is_none() || row.hash("transition_hash").is_none() {
+        check_hash(row, row_hash::effect(id, content, transition))?;
+        if hash(row, "content").is_none() || hash(row, "transition_hash").is_none() {
             return Err("`content` or `transition_hash` is not a hash".into());
         }
         self.check_operation_exists(id.split('.').next().unwrap_or_default()).await
     }
 
-    pub(super) async fn check_consumed(&mut self, row: &RawRow) -> Result<(), CheckError> {
+    pub(super) async fn check_consumed(&mut self, row: &Row) -> Result<(), CheckError> {
         let text = |column| row.text(column).ok_or_else(|| format!("`{column}` is not text"));
         let (id, packed) = (text("operation_id")?, text("package")?);
         let (commitment_hash, package_hash) = (text("commitment_hash")?, text("package_hash")?);
         let stored = row_hash::Consumed {
-            operation_id: &id,
-            attempt: row.attempt().ok_or("`attempt` is not a number from 1")?,
-            commitment_hash: &commitment_hash,
-            package_hash: &package_hash,
-            package: &packed,
+            operation_id: id,
+            attempt: attempt(row).ok_or("`attempt` is not a number from 1")?,
+            commitment_hash,
+            package_hash,
+            package: packed,
             share: &hex::encode(row.bytes("share").ok_or("`share` is missing")?),
         };
         check_hash(row, stored.hash())?;
-        let package = decode_package(&packed).map_err(|_| "`package` cannot be read")?;
-        if row.hash("package_hash") != Some(Hex32::new(package.hash())) {
+        let package = decode_package(packed).map_err(|_| "`package` cannot be read")?;
+        if hash(row, "package_hash") != Some(Hex32::new(package.hash())) {
             return Err("`package_hash` does not match `package`".into());
         }
-        self.check_operation_exists(&id).await
+        self.check_operation_exists(id).await
     }
 
-    pub(super) async fn check_ceremony(&mut self, row: &RawRow) -> Result<(), CheckError> {
+    pub(super) async fn check_ceremony(&mut self, row: &Row) -> Result<(), CheckError> {
         let id = row.text("operation_id").ok_or("`operation_id` is not text")?;
-        let attempt = row.attempt().ok_or("`attempt` is not a number from 1")?;
-        check_hash(row, row_hash::ceremony(&id, attempt))?;
-        self.check_operation_exists(&id).await
+        let attempt = attempt(row).ok_or("`attempt` is not a number from 1")?;
+        check_hash(row, row_hash::ceremony(id, attempt))?;
+        self.check_operation_exists(id).await
     }
 
     async fn check_operation_exists(&mut self, id: &str) -> Result<(), CheckError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM operation WHERE operation_id = ?1)";
-        let is_known: bool = sqlx::query_scalar(sql).bind(id).fetch_one(&mut *self.conn).await?;
-        if is_known { Ok(()) } else { Err("the row belongs to no operation".into()) }
+        if self.conn.value(sql, &[id.into()]).await? {
+            Ok(())
+        } else {
+            Err("the row belongs to no operation".into())
+        }
     }
 }
 
-fn read(row: &RawRow) -> Option<AdmittedRequest> {
-    serde_json::from_str(&row.text("body")?).ok()
+fn read(row: &Row) -> Option<AdmittedRequest> {
+    serde_json::from_str(row.text("body")?).ok()
 }
 
 /// Checks a discarded operation, which may not have been admitted here.

@@ -22,8 +22,7 @@ use gateway_domain::node_log::{LogEntry, SignedLogHead};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_sqlite::State as _;
-use sqlx::SqliteConnection;
+use gateway_sqlite::{Connection, State as _};
 use std::sync::atomic::Ordering;
 
 const TOO_MUCH_LOST: NodeError = NodeError::unavailable(
@@ -58,7 +57,7 @@ impl Node {
         if !is_own {
             return Err(NodeRejection::new(Code::ReceiptRefused, "the receipt is not this node's").into());
         }
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         let found = log::entry_at(&mut conn, receipt.log_index).await?;
         let is_same = match &found {
             Some(LogEntry::Receipt { statement: own, .. }) => own == statement,
@@ -98,7 +97,7 @@ impl Node {
         if !is_own {
             return Err(NodeRejection::new(Code::ReceiptRefused, "the head is not this node's").into());
         }
-        let mut conn = self.database.reader().begin().await?;
+        let mut conn = self.database.readers().snapshot().await?;
         let state = LogState::load(&mut conn).await?;
         let root = log::root_at(&mut conn, state.size(), head.size).await?;
         let is_same = root == Some(head.root);
@@ -199,7 +198,7 @@ impl Transact for RecordRollback {
     type Output = ();
     const IS_STEP: bool = false;
 
-    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<(), Stop> {
+    async fn run(&self, conn: &mut Connection, log: &mut LogState) -> Result<(), Stop> {
         let known = log.rollback.filter(|known| known.readmitted.is_none());
         let rollback = Rollback {
             size_shown: known.map_or(0, |known| known.size_shown).max(self.size_shown),
@@ -223,7 +222,7 @@ impl Transact for Readmit {
     type Output = Readmission;
     const IS_STEP: bool = false;
 
-    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Readmission, Stop> {
+    async fn run(&self, conn: &mut Connection, log: &mut LogState) -> Result<Readmission, Stop> {
         let shown = log.rollback.filter(|known| known.readmitted.is_none());
         let size = log.size();
         let resumes_at = shown.map_or(size, |known| known.size_shown).max(size).max(self.size_at_least);

@@ -24,7 +24,7 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{AttemptReceipt, Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::roster::ParticipantIndex;
-use sqlx::SqliteConnection;
+use gateway_sqlite::Connection;
 use std::collections::BTreeSet;
 
 /// The highest attempt that a node discards. It bounds the entries of one operation in the log.
@@ -49,7 +49,7 @@ struct SignedPackage {
 impl Completed {
     /// The last attempt of this operation that the node completed, if any. For new shares, only while the share is staged.
     pub(crate) async fn load(
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         id: OperationId,
         decision: &AdmissionDecision,
     ) -> Result<Option<Self>, Stop> {
@@ -124,7 +124,7 @@ fn is_signed_by_another(
 }
 
 /// Checks that this node has not discarded the attempt.
-pub(crate) async fn check_open(conn: &mut SqliteConnection, chain: &Chain, attempt: u32) -> Result<(), Stop> {
+pub(crate) async fn check_open(conn: &mut Connection, chain: &Chain, attempt: u32) -> Result<(), Stop> {
     if log::has_entry(conn, chain.operation_id, chain.after_attempt_discard(attempt)?).await? {
         return Err(NodeRejection::new(Code::AttemptSuperseded, "the node has discarded the attempt").into());
     }
@@ -167,7 +167,7 @@ struct DiscardAttempt {
 impl Transact for DiscardAttempt {
     type Output = u64;
 
-    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<u64, Stop> {
+    async fn run(&self, conn: &mut Connection, log: &mut LogState) -> Result<u64, Stop> {
         let View { row, .. } = View::load(conn, self.call.effect, None).await?;
         let row = row.ok_or_else(|| out_of_order("the operation is not admitted on this node"))?;
         if row.admission_hash != self.call.admission_hash {

@@ -17,7 +17,7 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::time::EpochMs;
-use sqlx::SqliteConnection;
+use gateway_sqlite::Connection;
 
 impl Node {
     /// Discards the operation and its staged share permanently: from now on the node refuses every step of it. An operation
@@ -47,7 +47,7 @@ impl Step {
     /// Checks and makes the step.
     pub(crate) async fn discard(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         log: &LogState,
         view: View,
         discard: &Discard,
@@ -100,7 +100,7 @@ impl Step {
     /// operation has to end.
     async fn check_decided(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         discard: &Discard,
     ) -> Result<AdmissionDecision, Stop> {
         let Some(decision) = unverified_decision(&discard.decision) else {
@@ -126,7 +126,7 @@ impl Step {
     /// signature; new shares cannot come in force if another of their receivers has discarded the operation.
     async fn check_no_result(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         decision: &AdmissionDecision,
         active: Option<&Generation>,
         is_decided_before_readmission: bool,
@@ -153,7 +153,7 @@ impl Step {
 /// Whether the operation's new share is not needed: it is of a key that was never in use, or this node held the generation that it was
 /// to replace and the key has left it.
 async fn needs_no_new_share(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     decision: &AdmissionDecision,
     active: Option<&Generation>,
 ) -> Result<bool, Stop> {

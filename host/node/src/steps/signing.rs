@@ -40,10 +40,10 @@ use gateway_domain::operation::{EffectStep, SignatureResult};
 use gateway_domain::receipt::{AttemptReceipt, Chain, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
+use gateway_sqlite::Connection;
 use gateway_threshold::sign::{SigningPackage, commit, verify};
 use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use rand_core::OsRng;
-use sqlx::SqliteConnection;
 
 /// A signature share and its receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Node {
     ) -> Result<RoundOne, NodeError> {
         self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
         if admitted.statement.decision.operation_type != OperationType::Sign {
@@ -139,7 +139,7 @@ impl Node {
         if is_open && !session.is_stale(now) {
             return Ok(RoundOne::Committed(session.commitments.clone()));
         }
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         let used = UsedNonces::load(&mut conn, id, attempt).await?.of_attempt.ok_or(NONCES_LOST)?;
         self.consumed_answer(&mut conn, call, digest, used).await
     }
@@ -179,7 +179,7 @@ impl Node {
 
     /// Rule 4: the share that was released for this package before.
     async fn stored_share(&self, call: &Call, package: &SigningPackage) -> Result<SignedShare, NodeError> {
-        let mut conn = self.database.reader().acquire().await?;
+        let mut conn = self.database.readers().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
         match UsedNonces::load(&mut conn, call.effect.operation, call.effect.attempt).await?.of_attempt {
@@ -195,7 +195,7 @@ impl Node {
 
     async fn consumed_answer(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         call: &Call,
         digest: Hex32,
         used: Used,
@@ -208,7 +208,7 @@ impl Node {
     /// The receipt for a share that was released before.
     async fn share_receipt(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         call: &Call,
         signed_digest: Hex32,
         package_hash: Hex32,

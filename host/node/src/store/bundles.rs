@@ -10,7 +10,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_policy::limits::BUNDLES_TRUSTED_MAX;
 use gateway_policy::{Ranked, Standing, Superseded};
-use sqlx::SqliteConnection;
+use gateway_sqlite::Connection;
 
 /// A kept bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,20 +31,20 @@ impl Kept {
 
 /// Checks the bundle's sequence in the transaction of an admission. See [`Ranked::check`].
 pub(crate) async fn check_standing(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     hash: Hex32,
     is_pinned: bool,
     now: EpochMs,
 ) -> Result<(Standing, Kept), Stop> {
     let sql = "SELECT bundle_hash, sequence, offered_at_ms, active_at_ms, files FROM bundle \
                WHERE bundle_hash = ?1 OR sequence = (SELECT max(sequence) FROM bundle WHERE active_at_ms IS NOT NULL)";
-    let rows: Vec<(String, i64, i64, Option<i64>, String)> =
-        sqlx::query_as(sql).bind(hash.to_string()).fetch_all(conn).await?;
     let (mut own, mut mark) = (None, None);
-    for (bundle_hash, sequence, offered_at_ms, active_at_ms, files) in rows {
-        let active_at = active_at_ms.map(|at| EpochMs(at.unsigned_abs()));
-        let kept = Kept { sequence: sequence.unsigned_abs(), offered_at_ms, active_at, files };
-        let found = parse_hash(&bundle_hash)?;
+    for row in conn.rows(sql, &[hash.to_string().into()]).await? {
+        let active_at = row.get::<Option<i64>>("active_at_ms")?.map(|at| EpochMs(at.unsigned_abs()));
+        let sequence = row.get::<i64>("sequence")?.unsigned_abs();
+        let (offered_at_ms, files) = (row.get("offered_at_ms")?, row.get("files")?);
+        let kept = Kept { sequence, offered_at_ms, active_at, files };
+        let found = parse_hash(&row.get::<String>("bundle_hash")?)?;
         if found == hash {
             own = Some(kept.clone());
         }
@@ -61,7 +61,7 @@ pub(crate) async fn check_standing(
 
 /// Records that the bundle admits its first operation.
 pub(crate) async fn activate(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     hash: Hex32,
     kept: &Kept,
     now: EpochMs,
@@ -74,21 +74,18 @@ pub(crate) async fn activate(
         active_at_ms: Some(integer(now.0)),
         files: &kept.files,
     };
-    sqlx::query("UPDATE bundle SET active_at_ms = ?2, row_hash = ?3 WHERE bundle_hash = ?1")
-        .bind(&hash)
-        .bind(row.active_at_ms)
-        .bind(row.hash()?.to_string())
-        .execute(conn)
-        .await?;
-    Ok(())
+    let sql = "UPDATE bundle SET active_at_ms = ?2, row_hash = ?3 WHERE bundle_hash = ?1";
+    let bound = [row.bundle_hash.into(), row.active_at_ms.into(), row.hash()?.to_string().into()];
+    Ok(conn.run(sql, &bound).await?)
 }
 
 pub(crate) async fn load_files(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     hash: Hex32,
 ) -> Result<Vec<(String, Vec<u8>)>, sqlx::Error> {
     let sql = "SELECT name, bytes FROM bundle_file WHERE bundle_hash = ?1 ORDER BY name";
-    sqlx::query_as(sql).bind(hash.to_string()).fetch_all(conn).await
+    let rows = conn.rows(sql, &[hash.to_string().into()]).await?;
+    rows.iter().map(|row| Ok((row.get("name")?, row.get("bytes")?))).collect()
 }
 
 /// Stores a verified bundle, or its new signatures, and removes the bundles that were offered longest ago, but never the active one.
@@ -103,22 +100,20 @@ pub(crate) struct StoreBundle {
 impl Transact for StoreBundle {
     type Output = ();
 
-    async fn run(&self, conn: &mut SqliteConnection, _: &mut LogState) -> Result<(), Stop> {
+    async fn run(&self, conn: &mut Connection, _: &mut LogState) -> Result<(), Stop> {
         let hash = self.hash.to_string();
         let row_hashes = self.row_hashes(&hash)?;
         let sql = "SELECT sequence, active_at_ms FROM bundle WHERE bundle_hash = ?1";
-        let known: Option<(i64, Option<i64>)> =
-            sqlx::query_as(sql).bind(&hash).fetch_optional(&mut *conn).await?;
         let offered = integer(self.sequence);
-        let (sequence, active_at_ms) = match known {
-            Some((sequence, active_at_ms)) if sequence >= offered => {
+        let (sequence, active_at_ms) = match conn.row(sql, &[hash.as_str().into()]).await? {
+            Some(known) if known.get::<i64>("sequence")? >= offered => {
                 let sql = "SELECT name, row_hash FROM bundle_file WHERE bundle_hash = ?1 ORDER BY name";
-                let stored: Vec<(String, String)> =
-                    sqlx::query_as(sql).bind(&hash).fetch_all(&mut *conn).await?;
-                if stored == row_hashes {
+                let rows = conn.rows(sql, &[hash.as_str().into()]).await?;
+                let stored = rows.iter().map(|row| Ok((row.get("name")?, row.get("row_hash")?)));
+                if stored.collect::<Result<Vec<_>, sqlx::Error>>()? == row_hashes {
                     return Ok(());
                 }
-                (sequence, active_at_ms)
+                (known.get("sequence")?, known.get("active_at_ms")?)
             }
             // With a new activation record, the bundle is active again from its next admission on.
             Some(_) | None => (offered, None),
@@ -130,8 +125,15 @@ impl Transact for StoreBundle {
         let sql = "INSERT OR REPLACE INTO bundle \
                    (bundle_hash, sequence, offered_at_ms, active_at_ms, files, row_hash) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let query = sqlx::query(sql).bind(&hash).bind(sequence).bind(offered_at_ms).bind(active_at_ms);
-        query.bind(files).bind(row.hash()?.to_string()).execute(&mut *conn).await?;
+        let bound = [
+            row.bundle_hash.into(),
+            row.sequence.into(),
+            row.offered_at_ms.into(),
+            row.active_at_ms.into(),
+            row.files.into(),
+            row.hash()?.to_string().into(),
+        ];
+        conn.run(sql, &bound).await?;
         self.write_files(conn, &hash, row_hashes).await?;
         remove_old(conn).await
     }
@@ -148,29 +150,26 @@ impl StoreBundle {
 
     async fn write_files(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         hash: &str,
         row_hashes: Vec<(String, String)>,
     ) -> Result<(), Stop> {
-        let sql = "DELETE FROM bundle_file WHERE bundle_hash = ?1";
-        sqlx::query(sql).bind(hash).execute(&mut *conn).await?;
+        conn.run("DELETE FROM bundle_file WHERE bundle_hash = ?1", &[hash.into()]).await?;
         for ((name, bytes), (_, row_hash)) in self.files.iter().zip(row_hashes) {
             let sql = "INSERT INTO bundle_file (bundle_hash, name, bytes, row_hash) VALUES (?1, ?2, ?3, ?4)";
-            let query = sqlx::query(sql).bind(hash).bind(name).bind(bytes).bind(row_hash);
-            query.execute(&mut *conn).await?;
+            let bound = [hash.into(), name.as_str().into(), bytes.as_slice().into(), row_hash.into()];
+            conn.run(sql, &bound).await?;
         }
         Ok(())
     }
 }
 
 /// Keeps the bundles that were offered last, and the active one.
-async fn remove_old(conn: &mut SqliteConnection) -> Result<(), Stop> {
+async fn remove_old(conn: &mut Connection) -> Result<(), Stop> {
     let n_max = i64::try_from(BUNDLES_TRUSTED_MAX).unwrap_or(i64::MAX);
     let sql = "DELETE FROM bundle WHERE bundle_hash NOT IN \
                (SELECT bundle_hash FROM bundle ORDER BY offered_at_ms DESC LIMIT ?1) \
-               AND sequence IS NOT (SELECT max(sequence) FROM bundle WHERE active_at_ms IS NOT NULL)";
-    sqlx::query(sql).bind(n_max).execute(&mut *conn).await?;
-    let sql = "DELETE FROM bundle_file WHERE bundle_hash NOT IN (SELECT bundle_hash FROM bundle)";
-    sqlx::query(sql).execute(conn).await?;
-    Ok(())
+               AND sequence IS NOT (SELECT max(sequence) FROM bundle WHERE active_at_ms IS NOT NULL);\n\
+               DELETE FROM bundle_file WHERE bundle_hash NOT IN (SELECT bundle_hash FROM bundle)";
+    Ok(conn.run(sql, &[n_max.into()]).await?)
 }

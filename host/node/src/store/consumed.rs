@@ -1,7 +1,7 @@
 //! The table `consumed`: the nonces that signed, with the package and the share that they produced.
 
 use crate::error::{NodeError, Stop, attempt_superseded, epoch_conflict, out_of_order, session_consumed};
-use crate::store::columns::parse_hash;
+use crate::store::columns::hash;
 use crate::store::log::LogState;
 use crate::store::operation;
 use crate::store::row_hash;
@@ -11,10 +11,10 @@ use gateway_domain::node_log::ReleasedShare;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{Chain, ReceiptStatement};
 use gateway_domain::time::EpochMs;
+use gateway_sqlite::Connection;
 use gateway_threshold::Tweak;
 use gateway_threshold::sign::SigningPackage;
 use serde::{Deserialize, Serialize};
-use sqlx::{Row as _, SqliteConnection};
 use std::collections::BTreeMap;
 
 /// What an attempt signed.
@@ -34,24 +34,19 @@ pub(crate) struct UsedNonces {
 }
 
 impl UsedNonces {
-    pub(crate) async fn load(
-        conn: &mut SqliteConnection,
-        id: OperationId,
-        attempt: u32,
-    ) -> Result<Self, Stop> {
+    pub(crate) async fn load(conn: &mut Connection, id: OperationId, attempt: u32) -> Result<Self, Stop> {
         let sql = "SELECT (SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1) AS latest, \
                    c.package_hash, c.package, c.share \
                    FROM (SELECT 1) LEFT JOIN consumed c ON c.operation_id = ?1 AND c.attempt = ?2";
-        let row = sqlx::query(sql).bind(id.to_string()).bind(attempt).fetch_one(conn).await?;
-        let latest_attempt = row.try_get("latest")?;
-        let Some(package_hash) = row.try_get::<Option<&str>, _>("package_hash")? else {
-            return Ok(Self { of_attempt: None, latest_attempt });
+        let row = conn.row(sql, &[id.to_string().into(), attempt.into()]).await?;
+        let row = row.ok_or(sqlx::Error::RowNotFound)?;
+        let of_attempt = match hash(&row, "package_hash")? {
+            Some(package_hash) => {
+                Some(Used { package_hash, package: row.get("package")?, share: row.get("share")? })
+            }
+            None => None,
         };
-        let (package, share) = (row.try_get("package")?, row.try_get("share")?);
-        Ok(Self {
-            of_attempt: Some(Used { package_hash: parse_hash(package_hash)?, package, share }),
-            latest_attempt,
-        })
+        Ok(Self { of_attempt, latest_attempt: row.get("latest")? })
     }
 }
 
@@ -75,7 +70,7 @@ pub(crate) struct Consume {
 impl Transact for Consume {
     type Output = (Vec<u8>, u64);
 
-    async fn run(&self, conn: &mut SqliteConnection, log: &mut LogState) -> Result<Self::Output, Stop> {
+    async fn run(&self, conn: &mut Connection, log: &mut LogState) -> Result<Self::Output, Stop> {
         log.check_not_before(self.not_before_ms)?;
         self.check(conn).await?;
         let log_index = log.size();
@@ -97,22 +92,21 @@ impl Transact for Consume {
             package: &self.package,
             share: &hex::encode(&self.share),
         };
-        let row_hash = row.hash()?.to_string();
-        sqlx::query(sql)
-            .bind(&operation_id)
-            .bind(self.statement.transition_hash.to_string())
-            .bind(operation::stage_of(EffectStep::Execute))
-            .bind(entry.log_index)
-            .bind(entry.body.as_str())
-            .bind(entry.nodes.as_slice())
-            .bind(self.attempt)
-            .bind(&commitment_hash)
-            .bind(&package_hash)
-            .bind(&self.package)
-            .bind(self.share.as_slice())
-            .bind(row_hash)
-            .execute(conn)
-            .await?;
+        let bound = [
+            row.operation_id.into(),
+            self.statement.transition_hash.to_string().into(),
+            operation::stage_of(EffectStep::Execute).into(),
+            entry.log_index.into(),
+            entry.body.as_str().into(),
+            entry.nodes.as_slice().into(),
+            row.attempt.into(),
+            row.commitment_hash.into(),
+            row.package_hash.into(),
+            row.package.into(),
+            self.share.as_slice().into(),
+            row.hash()?.to_string().into(),
+        ];
+        conn.run(sql, &bound).await?;
         Ok((self.share.clone(), log_index))
     }
 }
@@ -120,7 +114,7 @@ impl Transact for Consume {
 impl Consume {
     /// Checks that the operation and the key's epoch still allow signing, that no attempt was completed since round one, that this
     /// one was not discarded, and that neither the nonces nor the attempt were used before.
-    async fn check(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+    async fn check(&self, conn: &mut Connection) -> Result<(), Stop> {
         let sql = "SELECT (SELECT stage FROM operation WHERE operation_id = ?1), \
                    (SELECT epoch_root FROM share WHERE key_id = ?2 AND state = 'active'), \
                    (SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1), \
@@ -128,29 +122,29 @@ impl Consume {
                            WHERE commitment_hash = ?3 OR (operation_id = ?1 AND attempt = ?4)), \
                    EXISTS (SELECT 1 FROM log_entry WHERE operation_id = ?1 AND transition_hash = ?5)";
         let discarded = self.chain.after_attempt_discard(self.attempt)?;
-        let row = sqlx::query(sql)
-            .bind(self.chain.operation_id.to_string())
-            .bind(self.released.key_id.to_string())
-            .bind(self.commitment_hash.to_string())
-            .bind(self.attempt)
-            .bind(discarded.to_string())
-            .fetch_one(conn)
-            .await?;
-        let stage: Option<&str> = row.try_get(0)?;
+        let bound = [
+            self.chain.operation_id.to_string().into(),
+            self.released.key_id.to_string().into(),
+            self.commitment_hash.to_string().into(),
+            self.attempt.into(),
+            discarded.to_string().into(),
+        ];
+        let row = conn.row(sql, &bound).await?.ok_or(sqlx::Error::RowNotFound)?;
+        let stage: Option<String> = row.at(0)?;
         if !matches!(
-            stage.and_then(operation::step_of_stage),
+            stage.as_deref().and_then(operation::step_of_stage),
             Some(EffectStep::PolicyReceipt | EffectStep::Execute)
         ) {
             return Err(out_of_order("the operation made another step during signing").into());
         }
-        let root: Option<&str> = row.try_get(1)?;
+        let root: Option<String> = row.at(1)?;
         if root.is_none_or(|root| root != self.epoch_root.to_string()) {
             return Err(epoch_conflict("the key changed its epoch between the rounds").into());
         }
-        if row.try_get(3)? {
+        if row.at(3)? {
             return Err(session_consumed().into());
         }
-        if row.try_get::<u32, _>(2)? != self.completed_attempt || row.try_get(4)? {
+        if row.at::<u32>(2)? != self.completed_attempt || row.at(4)? {
             return Err(attempt_superseded().into());
         }
         Ok(())

@@ -1,8 +1,7 @@
 //! The node's log: one entry for each receipt, appended in the transaction of the step ([`gateway_domain::node_log`]).
 //!
-//! The writer keeps the right edge of the tree in memory ([`LogState`]), so that an entry costs one INSERT, in the same call into
-//! SQLite as the step's own statements. A row has the roots of the complete subtrees that its entry ends: the node at level `l`
-//! with index `i` is in the row of entry `(i + 1) * 2^l - 1`.
+//! The writer keeps the right edge of the tree in memory ([`LogState`]), so that an entry costs one INSERT. A row has the roots of
+//! the complete subtrees that its entry ends: the node at level `l` with index `i` is in the row of entry `(i + 1) * 2^l - 1`.
 
 use crate::call::AdmitRequest;
 use crate::error::{NodeError, NodeRejection, Stop, decided_before};
@@ -17,8 +16,7 @@ use gateway_domain::receipt::{ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_seal::node_key::NodeSecret;
-use gateway_sqlite::State;
-use sqlx::{Row as _, SqliteConnection};
+use gateway_sqlite::{Connection, Row, State};
 
 /// The right edge of the log, and whether the node is stopped.
 #[derive(Clone, Debug)]
@@ -90,9 +88,8 @@ impl LogState {
 }
 
 impl State for LogState {
-    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
-        let last: Option<i64> =
-            sqlx::query_scalar("SELECT max(log_index) FROM log_entry").fetch_one(&mut *conn).await?;
+    async fn load(conn: &mut Connection) -> Result<Self, sqlx::Error> {
+        let last: Option<i64> = conn.value("SELECT max(log_index) FROM log_entry", &[]).await?;
         let size = last.map_or(0, |last| last.unsigned_abs().saturating_add(1));
         let mut peaks = Vec::new();
         for position in Subtree::whole(size).into_iter().flat_map(Subtree::positions) {
@@ -105,15 +102,14 @@ impl State for LogState {
 
 /// The root of a complete subtree.
 async fn tree_node(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     NodePosition { level, index }: NodePosition,
 ) -> Result<Hex32, sqlx::Error> {
     let row = index.saturating_add(1).checked_shl(level).and_then(|end| end.checked_sub(1));
     let row = row.and_then(|row| i64::try_from(row).ok());
     let sql = "SELECT substr(nodes, ?2 * 32 + 1, 32) FROM log_entry WHERE log_index = ?1";
-    let query = sqlx::query_scalar(sql).bind(row).bind(level);
-    let hash: Option<Vec<u8>> = query.fetch_optional(conn).await?;
-    let hash = hash.and_then(|hash| hash.try_into().ok());
+    let found = conn.row(sql, &[row.into(), level.into()]).await?;
+    let hash = found.map(|row| row.at::<Vec<u8>>(0)).transpose()?.and_then(|hash| hash.try_into().ok());
     hash.map(Hex32::new).ok_or_else(|| damaged("a node of its tree is missing"))
 }
 
@@ -126,7 +122,7 @@ fn damaged(how: &'static str) -> sqlx::Error {
 /// # Errors
 /// [`NodeError::Unavailable`] when the node signed another statement for this step.
 pub(crate) async fn find_receipt(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     wanted: &ReceiptStatement,
 ) -> Result<Option<u64>, Stop> {
     match find_statement(conn, wanted).await? {
@@ -138,13 +134,12 @@ pub(crate) async fn find_receipt(
 
 /// The statement that the node signed for the transition of this one, with its position.
 pub(crate) async fn find_statement(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     wanted: &ReceiptStatement,
 ) -> Result<Option<(u64, ReceiptStatement)>, Stop> {
     let sql = "SELECT body FROM log_entry WHERE operation_id = ?1 AND transition_hash = ?2";
-    let query = sqlx::query_scalar(sql).bind(wanted.operation_id.to_string());
-    let body: Option<String> = query.bind(wanted.transition_hash.to_string()).fetch_optional(conn).await?;
-    match body.map(|body| parse(&body)).transpose()? {
+    let bound = [wanted.operation_id.to_string().into(), wanted.transition_hash.to_string().into()];
+    match conn.row(sql, &bound).await?.map(|row| entry(&row)).transpose()? {
         Some(LogEntry::Receipt { log_index, statement, .. }) => Ok(Some((log_index, statement))),
         Some(LogEntry::Lost { .. } | LogEntry::Readmitted { .. }) => Err(OTHER_RECEIPT.into()),
         None => Ok(None),
@@ -152,71 +147,62 @@ pub(crate) async fn find_statement(
 }
 
 /// The position of the receipt for a statement that the node has signed.
-pub(crate) async fn receipt_index(
-    conn: &mut SqliteConnection,
-    wanted: &ReceiptStatement,
-) -> Result<u64, Stop> {
+pub(crate) async fn receipt_index(conn: &mut Connection, wanted: &ReceiptStatement) -> Result<u64, Stop> {
     Ok(find_receipt(conn, wanted).await?.ok_or(OTHER_RECEIPT)?)
 }
 
 const OTHER_RECEIPT: NodeError =
     NodeError::unavailable("the node's store is damaged: its log has no receipt for the recorded step");
 
-pub(crate) fn parse(body: &str) -> Result<LogEntry, NodeError> {
-    serde_json::from_str(body).map_err(NodeError::damaged)
+/// Reads the column `body`.
+pub(crate) fn entry(row: &Row) -> Result<LogEntry, NodeError> {
+    serde_json::from_str(&row.get::<String>("body")?).map_err(NodeError::damaged)
 }
 
 /// The entry at this position; `None` if the log is shorter.
-pub(crate) async fn entry_at(conn: &mut SqliteConnection, index: u64) -> Result<Option<LogEntry>, Stop> {
+pub(crate) async fn entry_at(conn: &mut Connection, index: u64) -> Result<Option<LogEntry>, Stop> {
     let Ok(index) = i64::try_from(index) else { return Ok(None) };
     let sql = "SELECT body FROM log_entry WHERE log_index = ?1";
-    let body: Option<String> = sqlx::query_scalar(sql).bind(index).fetch_optional(conn).await?;
-    Ok(body.map(|body| parse(&body)).transpose()?)
+    Ok(conn.row(sql, &[index.into()]).await?.map(|row| entry(&row)).transpose()?)
 }
 
 /// Whether the node signed a receipt for this transition.
 pub(crate) async fn has_entry(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     id: OperationId,
     transition_hash: Hex32,
 ) -> Result<bool, Stop> {
     let sql = "SELECT EXISTS (SELECT 1 FROM log_entry WHERE operation_id = ?1 AND transition_hash = ?2)";
-    let query = sqlx::query_scalar(sql).bind(id.to_string());
-    Ok(query.bind(transition_hash.to_string()).fetch_one(conn).await?)
+    Ok(conn.value(sql, &[id.to_string().into(), transition_hash.to_string().into()]).await?)
 }
 
 /// Whether a readmission covers this position: the operator accepted that the log had another entry there.
-pub(crate) async fn is_readmitted(conn: &mut SqliteConnection, index: u64) -> Result<bool, Stop> {
+pub(crate) async fn is_readmitted(conn: &mut Connection, index: u64) -> Result<bool, Stop> {
     let sql = "SELECT EXISTS (SELECT 1 FROM log_entry WHERE operation_id IS NULL AND log_index > ?1 \
                AND body ->> '$.type' = 'readmitted' AND body ->> '$.lost_from' <= ?1)";
-    Ok(sqlx::query_scalar(sql).bind(column(index)?).fetch_one(conn).await?)
+    Ok(conn.value(sql, &[column(index)?.into()]).await?)
 }
 
 /// Inserts the row of an entry that is not the last step of its operation, or that is about the log itself.
 pub(crate) async fn insert_entry(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     statement: Option<&ReceiptStatement>,
     row: &EntryRow,
 ) -> Result<(), Stop> {
     let sql = "INSERT INTO log_entry (log_index, operation_id, transition_hash, body, nodes) \
                VALUES (?1, ?2, ?3, ?4, ?5)";
-    sqlx::query(sql)
-        .bind(row.log_index)
-        .bind(statement.map(|statement| statement.operation_id.to_string()))
-        .bind(statement.map(|statement| statement.transition_hash.to_string()))
-        .bind(row.body.as_str())
-        .bind(row.nodes.as_slice())
-        .execute(conn)
-        .await?;
-    Ok(())
+    let bound = [
+        row.log_index.into(),
+        statement.map(|statement| statement.operation_id.to_string()).into(),
+        statement.map(|statement| statement.transition_hash.to_string()).into(),
+        row.body.as_str().into(),
+        row.nodes.as_slice().into(),
+    ];
+    Ok(conn.run(sql, &bound).await?)
 }
 
 /// The root of the log when it had the size `size`; `None` if it is shorter now.
-pub(crate) async fn root_at(
-    conn: &mut SqliteConnection,
-    size_now: u64,
-    size: u64,
-) -> Result<Option<Hex32>, Stop> {
+pub(crate) async fn root_at(conn: &mut Connection, size_now: u64, size: u64) -> Result<Option<Hex32>, Stop> {
     match Subtree::whole(size) {
         None => Ok(Some(empty_root())),
         Some(whole) if size <= size_now => Ok(Some(root(conn, whole).await?)),
@@ -224,7 +210,7 @@ pub(crate) async fn root_at(
     }
 }
 
-pub(crate) async fn root(conn: &mut SqliteConnection, subtree: Subtree) -> Result<Hex32, Stop> {
+pub(crate) async fn root(conn: &mut Connection, subtree: Subtree) -> Result<Hex32, Stop> {
     let mut nodes = Vec::new();
     for position in subtree.positions() {
         nodes.push((position, tree_node(conn, position).await?));
@@ -235,7 +221,7 @@ pub(crate) async fn root(conn: &mut SqliteConnection, subtree: Subtree) -> Resul
 
 /// The signed head of the log on this connection.
 pub(crate) async fn signed_head(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     participant: ParticipantIndex,
     secret: &NodeSecret,
     at_ms: EpochMs,
@@ -248,12 +234,11 @@ pub(crate) async fn signed_head(
 
 /// Up to `n_max` entries, and at most [`LOG_ENTRIES_MAX`], from this position on.
 pub(crate) async fn entries(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     from: u64,
     n_max: u32,
 ) -> Result<Vec<LogEntry>, NodeError> {
     let Ok(from) = i64::try_from(from) else { return Ok(Vec::new()) };
     let sql = "SELECT body FROM log_entry WHERE log_index >= ?1 ORDER BY log_index LIMIT ?2";
-    let rows = sqlx::query(sql).bind(from).bind(n_max.min(LOG_ENTRIES_MAX)).fetch_all(conn).await?;
-    rows.iter().map(|row| parse(row.try_get("body")?)).collect()
+    conn.rows(sql, &[from.into(), n_max.min(LOG_ENTRIES_MAX).into()]).await?.iter().map(entry).collect()
 }

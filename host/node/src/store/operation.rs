@@ -1,12 +1,8 @@
 //! An operation as the node stores it, and the query with which a step begins.
-//!
-//! A call into SQLite costs more than the statement itself, so these functions make one call each: one SELECT, or several
-//! statements in one text. sqlx counts the numbers that a statement leaves out, over all statements of the text, and stops binding
-//! when there are more than values: each statement has to use its numbers with few gaps.
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, NodeRejection, Stop};
-use crate::store::columns::parse_hash;
+use crate::store::columns::{hash, parse_hash};
 use crate::store::log::EntryRow;
 use crate::store::row_hash;
 use crate::store::vault::Generation;
@@ -14,9 +10,8 @@ use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, ReceiptStatement};
+use gateway_sqlite::Connection;
 use serde::{Deserialize, Serialize};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
 
 /// The steps that a node makes.
 const STEPS: [EffectStep; 6] = [
@@ -99,7 +94,7 @@ pub(crate) struct Answer {
 impl View {
     /// Loads all of it with one query. `key_id` is needed only for an operation that is not stored yet.
     pub(crate) async fn load(
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         effect: EffectId,
         key_id: Option<KeyId>,
     ) -> Result<Self, Stop> {
@@ -113,49 +108,49 @@ impl View {
                    LEFT JOIN statement t ON t.statement_index = o.statement_index \
                    LEFT JOIN effect e ON e.effect_id = ?2 \
                    LEFT JOIN share s ON s.key_id = coalesce(o.key_id, ?3) AND s.state = 'active'";
-        let query = sqlx::query(sql).bind(effect.operation.to_string()).bind(effect.to_string());
-        let found = query.bind(key_id.map(|id| id.to_string())).fetch_one(conn).await?;
+        let key_id = key_id.map(|id| id.to_string());
+        let bound = [effect.operation.to_string().into(), effect.to_string().into(), key_id.into()];
+        let found = conn.row(sql, &bound).await?.ok_or(sqlx::Error::RowNotFound)?;
         Ok(Self {
             row: Row::read(&found)?,
             answer: Answer::read(&found)?,
             key: KeyState {
                 active: Generation::read(&found)?,
-                is_known: found.try_get("is_known")?,
-                staged: found.try_get::<Option<&str>, _>("staged")?.map(parse_hash).transpose()?,
+                is_known: found.get("is_known")?,
+                staged: hash(&found, "staged")?,
             },
         })
     }
 }
 
 impl Row {
-    fn read(found: &SqliteRow) -> Result<Option<Self>, Stop> {
-        let Some(admission_hash) = found.try_get::<Option<&str>, _>("admission_hash")? else {
-            return Ok(None);
-        };
-        let last_step = step_of_stage(found.try_get("stage")?);
-        let statement: Option<&str> = found.try_get("statement")?;
+    fn read(found: &gateway_sqlite::Row) -> Result<Option<Self>, Stop> {
+        let Some(admission_hash) = hash(found, "admission_hash")? else { return Ok(None) };
+        let last_step = step_of_stage(&found.get::<String>("stage")?);
+        let statement: Option<String> = found.get("statement")?;
         Ok(Some(Self {
-            admission_hash: parse_hash(admission_hash)?,
+            admission_hash,
             last_step: last_step.ok_or(NodeError::unavailable("the node's store is damaged"))?,
-            head: parse_hash(found.try_get("head")?)?,
-            statement: statement.map(serde_json::from_str).transpose().map_err(NodeError::damaged)?,
+            head: parse_hash(&found.get::<String>("head")?)?,
+            statement: statement.map(|body| parse(&body)).transpose()?,
         }))
     }
 }
 
+fn parse(statement: &str) -> Result<AdmittedRequest, NodeError> {
+    serde_json::from_str(statement).map_err(NodeError::damaged)
+}
+
 /// The statement of the operation that was admitted last.
-pub(crate) async fn newest_statement(
-    conn: &mut SqliteConnection,
-) -> Result<Option<AdmittedRequest>, NodeError> {
+pub(crate) async fn newest_statement(conn: &mut Connection) -> Result<Option<AdmittedRequest>, NodeError> {
     let sql = "SELECT body FROM statement ORDER BY statement_index DESC LIMIT 1";
-    let body: Option<String> = sqlx::query_scalar(sql).fetch_optional(conn).await?;
-    body.map(|body| serde_json::from_str(&body)).transpose().map_err(NodeError::damaged)
+    conn.row(sql, &[]).await?.map(|row| parse(&row.get::<String>("body")?)).transpose()
 }
 
 impl Answer {
-    fn read(found: &SqliteRow) -> Result<Option<Self>, Stop> {
-        let Some(content) = found.try_get::<Option<String>, _>("content")? else { return Ok(None) };
-        Ok(Some(Self { content, transition_hash: parse_hash(found.try_get("transition_hash")?)? }))
+    fn read(found: &gateway_sqlite::Row) -> Result<Option<Self>, Stop> {
+        let Some(content) = found.get("content")? else { return Ok(None) };
+        Ok(Some(Self { content, transition_hash: parse_hash(&found.get::<String>("transition_hash")?)? }))
     }
 
     /// The transition hash of the step, if the call with this digest is the recorded one.
@@ -171,7 +166,7 @@ impl Answer {
 /// Inserts an operation that is not stored yet. `known` is its key, its [`AdmittedRequest`] as JSON and the entry of its receipt in the
 /// log; `None` if it was never admitted here.
 pub(crate) async fn insert(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     chain: &Chain,
     last_step: EffectStep,
     head: Hex32,
@@ -184,25 +179,24 @@ pub(crate) async fn insert(
                VALUES (?1, ?2, ?3, ?4, ?5, iif(?6 IS NULL, NULL, last_insert_rowid()));\n\
                INSERT INTO log_entry (log_index, operation_id, transition_hash, body, nodes) \
                SELECT ?8, ?1, ?5, ?9, ?10 WHERE ?8 IS NOT NULL";
-    sqlx::query(sql)
-        .bind(chain.operation_id.to_string())
-        .bind(chain.admission_hash.to_string())
-        .bind(known.map(|(key_id, _, _)| key_id.to_string()))
-        .bind(stage_of(last_step))
-        .bind(head.to_string())
-        .bind(known.map(|(_, statement, _)| statement))
-        .bind(row_hash.map(|hash| hash.to_string()))
-        .bind(entry.map(|entry| entry.log_index))
-        .bind(entry.map(|entry| entry.body.as_str()))
-        .bind(entry.map(|entry| entry.nodes.as_slice()))
-        .execute(conn)
-        .await?;
-    Ok(())
+    let bound = [
+        chain.operation_id.to_string().into(),
+        chain.admission_hash.to_string().into(),
+        known.map(|(key_id, _, _)| key_id.to_string()).into(),
+        stage_of(last_step).into(),
+        head.to_string().into(),
+        known.map(|(_, statement, _)| statement).into(),
+        row_hash.map(|hash| hash.to_string()).into(),
+        entry.map(|entry| entry.log_index).into(),
+        entry.map(|entry| entry.body.as_str()).into(),
+        entry.map(|entry| entry.nodes.as_slice()).into(),
+    ];
+    Ok(conn.run(sql, &bound).await?)
 }
 
 /// Records a step as the operation's last one, with the entry of its receipt in the log.
 pub(crate) async fn advance(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     step: EffectStep,
     statement: &ReceiptStatement,
     entry: &EntryRow,
@@ -210,22 +204,21 @@ pub(crate) async fn advance(
     let sql = "UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1;\n\
                INSERT INTO log_entry (log_index, operation_id, transition_hash, body, nodes) \
                VALUES (?4, ?1, ?3, ?5, ?6)";
-    sqlx::query(sql)
-        .bind(statement.operation_id.to_string())
-        .bind(stage_of(step))
-        .bind(statement.transition_hash.to_string())
-        .bind(entry.log_index)
-        .bind(entry.body.as_str())
-        .bind(entry.nodes.as_slice())
-        .execute(conn)
-        .await?;
-    Ok(())
+    let bound = [
+        statement.operation_id.to_string().into(),
+        stage_of(step).into(),
+        statement.transition_hash.to_string().into(),
+        entry.log_index.into(),
+        entry.body.as_str().into(),
+        entry.nodes.as_slice().into(),
+    ];
+    Ok(conn.run(sql, &bound).await?)
 }
 
 /// Records the effect's step as the operation's last one, and the answer to the call. `entry` is the receipt's in the log; `None`
 /// if another call has the same receipt.
 pub(crate) async fn advance_with_answer(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     effect: EffectId,
     content: Hex32,
     head: Hex32,
@@ -237,23 +230,22 @@ pub(crate) async fn advance_with_answer(
                SELECT ?7, ?1, ?3, ?8, ?9 WHERE ?7 IS NOT NULL";
     let (effect_id, content, transition) = (effect.to_string(), content.to_string(), head.to_string());
     let row_hash = row_hash::effect(&effect_id, &content, &transition)?;
-    sqlx::query(sql)
-        .bind(effect.operation.to_string())
-        .bind(stage_of(effect.step))
-        .bind(transition)
-        .bind(effect_id)
-        .bind(content)
-        .bind(row_hash.to_string())
-        .bind(entry.map(|entry| entry.log_index))
-        .bind(entry.map(|entry| entry.body.as_str()))
-        .bind(entry.map(|entry| entry.nodes.as_slice()))
-        .execute(conn)
-        .await?;
-    Ok(())
+    let bound = [
+        effect.operation.to_string().into(),
+        stage_of(effect.step).into(),
+        transition.into(),
+        effect_id.into(),
+        content.into(),
+        row_hash.to_string().into(),
+        entry.map(|entry| entry.log_index).into(),
+        entry.map(|entry| entry.body.as_str()).into(),
+        entry.map(|entry| entry.nodes.as_slice()).into(),
+    ];
+    Ok(conn.run(sql, &bound).await?)
 }
 
 /// The number of operations that were discarded and never admitted here.
-pub(crate) async fn n_missed(conn: &mut SqliteConnection) -> Result<i64, Stop> {
+pub(crate) async fn n_missed(conn: &mut Connection) -> Result<i64, Stop> {
     let sql = "SELECT count(*) FROM operation WHERE statement_index IS NULL";
-    Ok(sqlx::query_scalar(sql).fetch_one(conn).await?)
+    Ok(conn.value(sql, &[]).await?)
 }

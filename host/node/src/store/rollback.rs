@@ -7,7 +7,7 @@ use crate::store::row_hash;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::time::EpochMs;
-use sqlx::{Row as _, SqliteConnection};
+use gateway_sqlite::Connection;
 
 /// The last rollback that the node knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub(crate) struct Readmission {
 }
 
 impl Rollback {
-    pub(crate) async fn load(conn: &mut SqliteConnection) -> Result<Option<Self>, sqlx::Error> {
+    pub(crate) async fn load(conn: &mut Connection) -> Result<Option<Self>, sqlx::Error> {
         let sql = "SELECT size_shown, lost_from, readmitted_index, readmitted_at_ms FROM rolled_back";
-        let Some(row) = sqlx::query(sql).fetch_optional(conn).await? else { return Ok(None) };
-        let number = |column: &str| Ok::<_, sqlx::Error>(row.try_get::<i64, _>(column)?.unsigned_abs());
-        let index: Option<i64> = row.try_get("readmitted_index")?;
+        let Some(row) = conn.row(sql, &[]).await? else { return Ok(None) };
+        let number = |column: &str| Ok::<_, sqlx::Error>(row.get::<i64>(column)?.unsigned_abs());
+        let index: Option<i64> = row.get("readmitted_index")?;
         let readmitted = match index {
             Some(index) => Some(Readmission {
                 log_index: index.unsigned_abs(),
@@ -43,21 +43,20 @@ impl Rollback {
         Ok(Some(Self { size_shown: number("size_shown")?, lost_from: number("lost_from")?, readmitted }))
     }
 
-    pub(crate) async fn store(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+    pub(crate) async fn store(&self, conn: &mut Connection) -> Result<(), Stop> {
         let readmitted = self.readmitted.map(|readmission| (readmission.log_index, readmission.at_ms.0));
         let row_hash = row_hash::rolled_back(self.size_shown, self.lost_from, readmitted)?;
         let sql = "INSERT OR REPLACE INTO rolled_back \
                    (one, size_shown, lost_from, readmitted_index, readmitted_at_ms, row_hash) \
                    VALUES (1, ?1, ?2, ?3, ?4, ?5)";
-        sqlx::query(sql)
-            .bind(column(self.size_shown)?)
-            .bind(column(self.lost_from)?)
-            .bind(readmitted.map(|(index, _)| column(index)).transpose()?)
-            .bind(readmitted.map(|(_, at_ms)| column(at_ms)).transpose()?)
-            .bind(row_hash.to_string())
-            .execute(conn)
-            .await?;
-        Ok(())
+        let bound = [
+            column(self.size_shown)?.into(),
+            column(self.lost_from)?.into(),
+            readmitted.map(|(index, _)| column(index)).transpose()?.into(),
+            readmitted.map(|(_, at_ms)| column(at_ms)).transpose()?.into(),
+            row_hash.to_string().into(),
+        ];
+        Ok(conn.run(sql, &bound).await?)
     }
 }
 

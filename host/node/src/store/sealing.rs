@@ -9,9 +9,8 @@ use crate::store::transaction::{Transact, Transaction};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::{AtRestError, Kek, SecretId, open_share, rewrap, seal_share};
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
-use gateway_sqlite::Database;
+use gateway_sqlite::{Connection, Database};
 use rand_core::{OsRng, RngCore as _};
-use sqlx::{Row as _, SqliteConnection};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -51,7 +50,7 @@ impl Sealing {
 
     /// Checks that the store is still sealed under this key. Runs in the transaction that adds a secret, because [`Rewrap`]
     /// may have run before it.
-    pub(crate) async fn check(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+    pub(crate) async fn check(&self, conn: &mut Connection) -> Result<(), Stop> {
         let row = NodeRow::load(conn).await?.ok_or(NODE_ROW_MISSING)?;
         Ok(row.check_kek(&self.kek)?)
     }
@@ -94,10 +93,10 @@ pub(crate) struct NodeRow {
 }
 
 impl NodeRow {
-    async fn load(conn: &mut SqliteConnection) -> Result<Option<Self>, Stop> {
+    async fn load(conn: &mut Connection) -> Result<Option<Self>, Stop> {
         let sql = "SELECT kek_check, identity_seed FROM node";
-        let Some(row) = sqlx::query(sql).fetch_optional(conn).await? else { return Ok(None) };
-        Ok(Some(Self { kek_check: row.try_get(0)?, identity_seed: row.try_get(1)? }))
+        let Some(row) = conn.row(sql, &[]).await? else { return Ok(None) };
+        Ok(Some(Self { kek_check: row.get("kek_check")?, identity_seed: row.get("identity_seed")? }))
     }
 
     fn check_kek(&self, kek: &Kek) -> Result<(), NodeError> {
@@ -112,7 +111,7 @@ pub(crate) async fn open_or_create_identity(
     database: &Database<LogState>,
     sealing: &Sealing,
 ) -> Result<NodeSecret, NodeError> {
-    let row = NodeRow::load(&mut *database.reader().acquire().await?).await?;
+    let row = NodeRow::load(&mut database.readers().acquire().await?).await?;
     let row = match row {
         Some(row) => row,
         None => database.write(Transaction(CreateIdentity(sealing.clone()))).await??,
@@ -122,17 +121,14 @@ pub(crate) async fn open_or_create_identity(
 
 /// Reads the public identity of a store that has one.
 pub(crate) async fn load_identity(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     sealing: &Sealing,
 ) -> Result<NodeIdentity, NodeError> {
     Ok(load_secret(conn, sealing).await?.identity().clone())
 }
 
 /// Opens the identity of a store that has one.
-pub(crate) async fn load_secret(
-    conn: &mut SqliteConnection,
-    sealing: &Sealing,
-) -> Result<NodeSecret, NodeError> {
+pub(crate) async fn load_secret(conn: &mut Connection, sealing: &Sealing) -> Result<NodeSecret, NodeError> {
     let row = NodeRow::load(conn).await?.ok_or(NODE_ROW_MISSING)?;
     sealing.open_identity(&row)
 }
@@ -144,9 +140,9 @@ impl Transact for CreateIdentity {
     type Output = NodeRow;
     const IS_STEP: bool = false;
 
-    async fn run(&self, conn: &mut SqliteConnection, _log: &mut LogState) -> Result<NodeRow, Stop> {
+    async fn run(&self, conn: &mut Connection, _log: &mut LogState) -> Result<NodeRow, Stop> {
         // A store with shares was bound before and has lost its row.
-        if sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM share)").fetch_one(&mut *conn).await? {
+        if conn.value("SELECT EXISTS (SELECT 1 FROM share)", &[]).await? {
             return Err(NODE_ROW_MISSING.into());
         }
         let mut seed = Zeroizing::new([0; 32]);
@@ -155,11 +151,8 @@ impl Transact for CreateIdentity {
             .map_err(|error| NodeError::caused_by(NO_RANDOMNESS, error))?;
         let kek_check = self.0.kek.check_value().to_vec();
         let row = NodeRow { kek_check, identity_seed: self.0.seal(IDENTITY, seed.as_slice())? };
-        sqlx::query("INSERT INTO node (kek_check, identity_seed) VALUES (?1, ?2)")
-            .bind(row.kek_check.as_slice())
-            .bind(row.identity_seed.as_slice())
-            .execute(conn)
-            .await?;
+        let sql = "INSERT INTO node (kek_check, identity_seed) VALUES (?1, ?2)";
+        conn.run(sql, &[row.kek_check.as_slice().into(), row.identity_seed.as_slice().into()]).await?;
         Ok(row)
     }
 }
@@ -174,27 +167,25 @@ impl Transact for Rewrap {
     type Output = ();
     const IS_STEP: bool = false;
 
-    async fn run(&self, conn: &mut SqliteConnection, _log: &mut LogState) -> Result<(), Stop> {
-        let rewrap = |key_and_epoch, sealed: &[u8]| {
+    async fn run(&self, conn: &mut Connection, _log: &mut LogState) -> Result<(), Stop> {
+        let rewrap = |key_and_epoch: (&str, &str), sealed: &[u8]| {
             let id = self.old.secret_id(key_and_epoch);
             rewrap(&self.old.kek, &self.new, &id, sealed).map_err(unusable_secret)
         };
         let row = NodeRow::load(&mut *conn).await?.ok_or(NODE_ROW_MISSING)?;
         let identity_seed = rewrap(IDENTITY, &row.identity_seed)?;
         let sql = "SELECT key_id, epoch, secret FROM share WHERE secret IS NOT NULL";
-        let mut shares: Vec<(String, String, Vec<u8>)> = sqlx::query_as(sql).fetch_all(&mut *conn).await?;
+        let mut shares = Vec::new();
         // Rewraps every secret before the first write: one that does not open stops the change.
-        for (key_id, epoch, secret) in &mut shares {
-            *secret = rewrap((key_id, epoch), secret)?;
+        for row in conn.rows(sql, &[]).await? {
+            let (key_id, epoch): (String, String) = (row.get("key_id")?, row.get("epoch")?);
+            let secret = rewrap((&key_id, &epoch), &row.get::<Vec<u8>>("secret")?)?;
+            shares.push([key_id.into(), epoch.into(), secret.as_slice().into()]);
         }
-        sqlx::query("UPDATE node SET kek_check = ?1, identity_seed = ?2")
-            .bind(self.new.check_value().as_slice())
-            .bind(identity_seed)
-            .execute(&mut *conn)
-            .await?;
-        for (key_id, epoch, secret) in shares {
-            let sql = "UPDATE share SET secret = ?3 WHERE key_id = ?1 AND epoch = ?2";
-            sqlx::query(sql).bind(key_id).bind(epoch).bind(secret).execute(&mut *conn).await?;
+        let sql = "UPDATE node SET kek_check = ?1, identity_seed = ?2";
+        conn.run(sql, &[self.new.check_value().as_slice().into(), identity_seed.as_slice().into()]).await?;
+        for share in shares {
+            conn.run("UPDATE share SET secret = ?3 WHERE key_id = ?1 AND epoch = ?2", &share).await?;
         }
         Ok(())
     }

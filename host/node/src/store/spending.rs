@@ -8,10 +8,11 @@ use gateway_domain::intent::Payment;
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{HOUR_MS, sum_of_halves};
 use gateway_domain::time::{DAY_MS, EpochMs};
-use sqlx::SqliteConnection;
+use gateway_sqlite::Connection;
 
-/// Amounts are summed in 32-bit halves, because SQLite fails if a sum exceeds 64 bits. Payments after `now` count too: the clock
-/// may have been set back.
+/// For the account: high and low half for the day, then for the hour, and the count for the day. Then for the recipient, without
+/// the count. Amounts are summed in 32-bit halves, because SQLite fails if a sum exceeds 64 bits. Payments after `now` count too:
+/// the clock may have been set back.
 const TOTALS: &str = "SELECT * FROM
     (SELECT coalesce(sum(amount_minor >> 32), 0), coalesce(sum(amount_minor & 4294967295), 0),
         coalesce(sum(amount_minor >> 32) FILTER (WHERE at_ms > ?6), 0),
@@ -22,34 +23,35 @@ const TOTALS: &str = "SELECT * FROM
         coalesce(sum(amount_minor & 4294967295) FILTER (WHERE at_ms > ?6), 0)
      FROM spending WHERE tenant = ?1 AND recipient = ?3 AND currency = ?4 AND at_ms > ?5)";
 
-/// For the account: high and low half for the day, then for the hour, and the count for the day. Then for the recipient, without
-/// the count.
-type Row = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
-
 /// The totals of the payments that this node admitted from this payment's account, and to its recipient, in its currency.
 pub(crate) async fn totals(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     tenant: &Tenant,
     payment: &Payment,
     now: EpochMs,
 ) -> Result<SpendingTotals, Stop> {
-    let query = sqlx::query_as::<_, Row>(TOTALS).bind(tenant.0.as_str());
-    let query = query.bind(payment.from_account.as_str()).bind(payment.to_account.as_str());
-    let query = query.bind(payment.currency.as_str()).bind(since(now, DAY_MS)).bind(since(now, HOUR_MS));
-    let (day_high, day_low, hour_high, hour_low, count, to_day_high, to_day_low, to_hour_high, to_hour_low) =
-        query.fetch_one(conn).await?;
+    let bound = [
+        tenant.0.as_str().into(),
+        payment.from_account.as_str().into(),
+        payment.to_account.as_str().into(),
+        payment.currency.as_str().into(),
+        since(now, DAY_MS).into(),
+        since(now, HOUR_MS).into(),
+    ];
+    let row = conn.row(TOTALS, &bound).await?.ok_or(sqlx::Error::RowNotFound)?;
+    let sum = |high, low| Ok::<_, sqlx::Error>(sum_of_halves(row.at(high)?, row.at(low)?));
     Ok(SpendingTotals {
-        account_hour_minor: sum_of_halves(hour_high, hour_low),
-        account_day_minor: sum_of_halves(day_high, day_low),
-        account_day_count: count.unsigned_abs(),
-        recipient_hour_minor: sum_of_halves(to_hour_high, to_hour_low),
-        recipient_day_minor: sum_of_halves(to_day_high, to_day_low),
+        account_hour_minor: sum(2, 3)?,
+        account_day_minor: sum(0, 1)?,
+        account_day_count: row.at::<i64>(4)?.unsigned_abs(),
+        recipient_hour_minor: sum(7, 8)?,
+        recipient_day_minor: sum(5, 6)?,
     })
 }
 
 /// Records an admitted payment, and removes those that are older than a day.
 pub(crate) async fn record(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     id: OperationId,
     tenant: &Tenant,
     payment: &Payment,
@@ -69,25 +71,23 @@ pub(crate) async fn record(
                INSERT INTO spending \
                (operation_id, tenant, account, recipient, currency, amount_minor, at_ms, row_hash) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    sqlx::query(sql)
-        .bind(row.operation_id)
-        .bind(row.tenant)
-        .bind(row.account)
-        .bind(row.recipient)
-        .bind(row.currency)
-        .bind(row.amount_minor)
-        .bind(row.at_ms)
-        .bind(row.hash().map_err(NodeError::from)?.to_string())
-        .bind(since(now, DAY_MS))
-        .execute(conn)
-        .await?;
-    Ok(())
+    let bound = [
+        row.operation_id.into(),
+        row.tenant.into(),
+        row.account.into(),
+        row.recipient.into(),
+        row.currency.into(),
+        row.amount_minor.into(),
+        row.at_ms.into(),
+        row.hash().map_err(NodeError::from)?.to_string().into(),
+        since(now, DAY_MS).into(),
+    ];
+    Ok(conn.run(sql, &bound).await?)
 }
 
 /// Removes a payment that was discarded: its share never leaves this node.
-pub(crate) async fn remove(conn: &mut SqliteConnection, id: OperationId) -> Result<(), Stop> {
-    sqlx::query("DELETE FROM spending WHERE operation_id = ?1").bind(id.to_string()).execute(conn).await?;
-    Ok(())
+pub(crate) async fn remove(conn: &mut Connection, id: OperationId) -> Result<(), Stop> {
+    Ok(conn.run("DELETE FROM spending WHERE operation_id = ?1", &[id.to_string().into()]).await?)
 }
 
 fn since(now: EpochMs, window_ms: u64) -> i64 {

@@ -1,9 +1,7 @@
-//! The node's tables as a check reads them: their order and keys, rows with values of any type, where a check continues, and the
-//! damage that it finds.
+//! The node's tables as a check reads them: their order and keys, where a check continues, and the damage that it finds.
 
 use gateway_domain::ids::{Hex32, KeyId};
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
+use gateway_sqlite::{Cell, FromCell as _, Row};
 use std::fmt;
 
 /// Damage in a node's database.
@@ -105,9 +103,32 @@ impl Table {
         }
     }
 
-    /// Whether this column of a primary key is a number.
-    fn is_number(column: &str) -> bool {
+    /// Whether this column of a primary key is a number. The others are text.
+    pub(crate) fn is_number(column: &str) -> bool {
         matches!(column, "one" | "statement_index" | "attempt" | "log_index")
+    }
+
+    /// The row's primary key. Text may be invalid UTF-8.
+    pub(crate) fn key_of(self, row: &Row) -> Vec<Cell> {
+        let part = |column: &&str| match row.cell(column) {
+            cell if Self::is_number(column) => Cell::Integer(i64::from_cell(cell).unwrap_or_default()),
+            Cell::Text(bytes) | Cell::Blob(bytes) => Cell::Text(bytes.clone()),
+            Cell::Null | Cell::Integer(_) | Cell::Real => Cell::Text(Vec::new()),
+        };
+        self.key().iter().map(part).collect()
+    }
+
+    /// The row's primary key as `column value`, for people. Text with other than visible ASCII characters is quoted.
+    pub(crate) fn describe_key(self, row: &Row) -> String {
+        let shown = |(column, cell): (&&str, Cell)| match &cell {
+            Cell::Text(bytes) if bytes.iter().all(u8::is_ascii_graphic) => {
+                format!("{column} {}", String::from_utf8_lossy(bytes))
+            }
+            Cell::Null | Cell::Integer(_) | Cell::Real | Cell::Text(_) | Cell::Blob(_) => {
+                format!("{column} {cell}")
+            }
+        };
+        self.key().iter().zip(self.key_of(row)).map(shown).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -116,7 +137,7 @@ impl Table {
 pub struct Cursor {
     pub(crate) table: Table,
     /// The primary key of the last checked row of the table; `None` before its first row.
-    pub(crate) after: Option<Vec<Key>>,
+    pub(crate) after: Option<Vec<Cell>>,
 }
 
 impl Cursor {
@@ -126,69 +147,14 @@ impl Cursor {
     }
 }
 
-/// A column of a row's primary key. Text may be invalid UTF-8.
-#[derive(Clone, Debug)]
-pub(crate) enum Key {
-    Number(i64),
-    Text(Vec<u8>),
+/// The hash in a column; `None` if it holds none.
+pub(crate) fn hash(row: &Row, column: &str) -> Option<Hex32> {
+    row.text(column)?.parse().ok()
 }
 
-/// A row whose values are read without a check of their types.
-pub(crate) struct RawRow(SqliteRow);
-
-impl RawRow {
-    pub(crate) const fn new(row: SqliteRow) -> Self {
-        Self(row)
-    }
-
-    pub(crate) fn bytes(&self, column: &str) -> Option<Vec<u8>> {
-        self.0.try_get_unchecked::<Option<Vec<u8>>, _>(column).ok().flatten()
-    }
-
-    pub(crate) fn text(&self, column: &str) -> Option<String> {
-        self.bytes(column).and_then(|bytes| String::from_utf8(bytes).ok())
-    }
-
-    pub(crate) fn number(&self, column: &str) -> Option<i64> {
-        self.0.try_get_unchecked::<Option<i64>, _>(column).ok().flatten()
-    }
-
-    /// The column `attempt`; attempts are numbered from 1.
-    pub(crate) fn attempt(&self) -> Option<u32> {
-        self.number("attempt").and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
-    }
-
-    pub(crate) fn hash(&self, column: &str) -> Option<Hex32> {
-        self.text(column).and_then(|text| text.parse().ok())
-    }
-
-    /// The row's primary key as `column value`, for people. Text with other than visible ASCII characters is quoted.
-    pub(crate) fn describe_key(&self, table: Table) -> String {
-        let shown = |column: &&str| {
-            if Table::is_number(column) {
-                return format!("{column} {}", self.number(column).unwrap_or_default());
-            }
-            let bytes = self.bytes(column).unwrap_or_default();
-            let text = String::from_utf8_lossy(&bytes);
-            if text.bytes().all(|byte| byte.is_ascii_graphic()) {
-                format!("{column} {text}")
-            } else {
-                format!("{column} {text:?}")
-            }
-        };
-        table.key().iter().map(shown).collect::<Vec<_>>().join(", ")
-    }
-
-    pub(crate) fn key(&self, table: Table) -> Vec<Key> {
-        let part = |column: &&str| {
-            if Table::is_number(column) {
-                Key::Number(self.number(column).unwrap_or_default())
-            } else {
-                Key::Text(self.bytes(column).unwrap_or_default())
-            }
-        };
-        table.key().iter().map(part).collect()
-    }
+/// The column `attempt`; attempts are numbered from 1.
+pub(crate) fn attempt(row: &Row) -> Option<u32> {
+    row.integer("attempt").and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
 }
 
 /// Whether SQLite reports a corrupt file (sqlite.org/rescode.html).

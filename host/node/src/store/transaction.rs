@@ -2,8 +2,7 @@
 
 use crate::error::{NodeError, Stop};
 use crate::store::log::LogState;
-use gateway_sqlite::{ApplicationId, Job, Migration};
-use sqlx::SqliteConnection;
+use gateway_sqlite::{ApplicationId, Connection, Job, Migration};
 
 pub(crate) const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
 
@@ -25,7 +24,7 @@ pub(crate) trait Transact: Send + Sync + 'static {
     /// roll the transaction back.
     fn run(
         &self,
-        conn: &mut SqliteConnection,
+        conn: &mut Connection,
         log: &mut LogState,
     ) -> impl Future<Output = Result<Self::Output, Stop>> + Send;
 }
@@ -37,11 +36,7 @@ impl<T: Transact> Job for Transaction<T> {
     type State = LogState;
     type Output = Result<T::Output, NodeError>;
 
-    async fn apply(
-        &self,
-        conn: &mut SqliteConnection,
-        log: &mut LogState,
-    ) -> Result<Self::Output, sqlx::Error> {
+    async fn apply(&self, conn: &mut Connection, log: &mut LogState) -> Result<Self::Output, sqlx::Error> {
         if T::IS_STEP && log.is_stopped() {
             return Ok(Err(NodeError::STOPPED));
         }

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use gateway_sqlite::{Database, Reader, restore};
 
-use crate::support::{Add, Total, fresh, open, options};
+use crate::support::{self, Add, Total, fresh, open, options};
 
 async fn n_entries(path: &Path) -> i64 {
     let reader = Reader::open(options(path)).await.unwrap();
-    let n_entries = sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(reader.pool()).await.unwrap();
+    let n_entries = support::n_entries(reader.readers()).await;
     reader.close().await;
     n_entries
 }

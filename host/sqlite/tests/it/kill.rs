@@ -42,12 +42,9 @@ async fn acknowledged_writes_survive_sigkill() {
 
     let database = open(&path).await;
     for id in &seen {
-        let found: Option<i64> = sqlx::query_scalar("SELECT id FROM entry WHERE id = ?1")
-            .bind(id)
-            .fetch_optional(database.reader())
-            .await
-            .unwrap();
-        assert_eq!(found, Some(*id));
+        let mut conn = database.readers().acquire().await.unwrap();
+        let found: i64 = conn.value("SELECT id FROM entry WHERE id = ?1", &[(*id).into()]).await.unwrap();
+        assert_eq!(found, *id);
     }
     let (rows, state) = totals(&database).await;
     assert_eq!(rows, state);
@@ -56,12 +53,8 @@ async fn acknowledged_writes_survive_sigkill() {
 /// The entries that a reader does not find.
 async fn missing(path: &Path, wanted: &[i64]) -> Vec<i64> {
     let reader = Reader::open(options(path)).await.unwrap();
-    let found: BTreeSet<i64> = sqlx::query_scalar("SELECT id FROM entry")
-        .fetch_all(reader.pool())
-        .await
-        .unwrap()
-        .into_iter()
-        .collect();
+    let rows = reader.readers().acquire().await.unwrap().rows("SELECT id FROM entry", &[]).await.unwrap();
+    let found: BTreeSet<i64> = rows.iter().map(|row| row.get("id").unwrap()).collect();
     reader.close().await;
     wanted.iter().copied().filter(|id| !found.contains(id)).collect()
 }

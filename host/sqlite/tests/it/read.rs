@@ -6,14 +6,10 @@ use std::path::Path;
 
 use gateway_sqlite::{ApplicationId, Migration, OpenError, Options, Reader};
 
-use crate::support::{Add, MIGRATIONS, OURS, SCHEMA, fresh, open, options};
+use crate::support::{Add, MIGRATIONS, OURS, SCHEMA, fresh, n_entries, open, options};
 
 const MORE: Migration = Migration { version: 2, name: "more", sql: "CREATE TABLE more (id INTEGER) STRICT;" };
 const OTHER: Migration = Migration { sql: "CREATE TABLE other (id INTEGER) STRICT;", ..SCHEMA };
-
-async fn n_entries(reader: &Reader) -> i64 {
-    sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(reader.pool()).await.unwrap()
-}
 
 async fn open_error(path: &Path, id: ApplicationId, migrations: &'static [Migration]) -> String {
     let error = Reader::open(Options::at_path(path, id, migrations)).await.unwrap_err();
@@ -27,16 +23,18 @@ async fn reader_sees_commits_and_does_not_block_the_writer() {
     let reader = Reader::open(options(&path)).await.unwrap();
     for id in 1..=3 {
         database.write(Add(id)).await.unwrap();
-        assert_eq!(n_entries(&reader).await, id);
+        assert_eq!(n_entries(reader.readers()).await, id);
     }
-    let refused = sqlx::query("INSERT INTO entry (id) VALUES (9)").execute(reader.pool()).await.unwrap_err();
+    let mut conn = reader.readers().acquire().await.unwrap();
+    let refused = conn.run("INSERT INTO entry (id) VALUES (9)", &[]).await.unwrap_err();
     assert!(refused.to_string().contains("readonly"), "{refused}");
+    drop(conn);
     assert!(
         database.checkpoint().await.unwrap(),
         "between two statements the reader uses no part of the log"
     );
     database.close().await;
-    assert_eq!(n_entries(&reader).await, 3);
+    assert_eq!(n_entries(reader.readers()).await, 3);
 }
 
 #[tokio::test]
@@ -47,7 +45,7 @@ async fn reading_does_not_change_a_closed_database() {
     database.close().await;
     let before = fs::read(&path).unwrap();
     let reader = Reader::open(options(&path)).await.unwrap();
-    assert_eq!(n_entries(&reader).await, 1);
+    assert_eq!(n_entries(reader.readers()).await, 1);
     reader.close().await;
     assert_eq!(fs::read(&path).unwrap(), before);
     let database = open(&path).await;

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, State};
-use sqlx::SqliteConnection;
+use gateway_sqlite::{ApplicationId, Connection, Database, Job, Migration, Options, Readers, State};
 use tempfile::TempDir;
 
 pub(crate) const OURS: ApplicationId = ApplicationId::new(*b"TEST");
@@ -15,6 +14,8 @@ pub(crate) const SCHEMA: Migration = Migration {
 };
 
 pub(crate) const MIGRATIONS: &[Migration] = &[SCHEMA];
+
+const COUNT: &str = "SELECT count(*) FROM entry";
 
 /// A path for a database in a temporary folder, which is deleted when dropped.
 pub(crate) fn fresh() -> (TempDir, PathBuf) {
@@ -36,8 +37,8 @@ pub(crate) async fn open(path: &Path) -> Database<Total> {
 pub(crate) struct Total(pub(crate) i64);
 
 impl State for Total {
-    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
-        sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(conn).await.map(Self)
+    async fn load(conn: &mut Connection) -> Result<Self, sqlx::Error> {
+        conn.value(COUNT, &[]).await.map(Self)
     }
 }
 
@@ -48,9 +49,9 @@ impl Job for Add {
     type State = Total;
     type Output = i64;
 
-    async fn apply(&self, conn: &mut SqliteConnection, total: &mut Total) -> Result<i64, sqlx::Error> {
+    async fn apply(&self, conn: &mut Connection, total: &mut Total) -> Result<i64, sqlx::Error> {
         total.0 += 1;
-        sqlx::query("INSERT INTO entry (id) VALUES (?1)").bind(self.0).execute(conn).await?;
+        conn.run("INSERT INTO entry (id) VALUES (?1)", &[self.0.into()]).await?;
         Ok(total.0)
     }
 }
@@ -69,18 +70,21 @@ impl Job for FailingJob {
     type State = Total;
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, total: &mut Total) -> Result<(), sqlx::Error> {
+    async fn apply(&self, conn: &mut Connection, total: &mut Total) -> Result<(), sqlx::Error> {
         total.0 += 1000;
-        sqlx::query("INSERT INTO entry (id) VALUES (-1)").execute(&mut *conn).await?;
+        conn.run("INSERT INTO entry (id) VALUES (-1)", &[]).await?;
         match self {
             Self::Error => Err(sqlx::Error::Protocol("failed".to_owned())),
             Self::Panic => panic!("failed"),
-            Self::DeferredConstraint => {
-                sqlx::query("UPDATE entry SET parent = -2 WHERE id = -1").execute(conn).await.map(|_| ())
-            }
-            Self::Rollback => sqlx::query("ROLLBACK").execute(conn).await.map(|_| ()),
+            Self::DeferredConstraint => conn.run("UPDATE entry SET parent = -2 WHERE id = -1", &[]).await,
+            Self::Rollback => conn.run("ROLLBACK", &[]).await,
         }
     }
+}
+
+/// The number of rows.
+pub(crate) async fn n_entries(readers: &Readers) -> i64 {
+    readers.acquire().await.unwrap().value(COUNT, &[]).await.unwrap()
 }
 
 /// The number of rows, and the number in the writer's state.
@@ -89,12 +93,11 @@ pub(crate) async fn totals(database: &Database<Total>) -> (i64, i64) {
     impl Job for ReadTotal {
         type State = Total;
         type Output = i64;
-        async fn apply(&self, _conn: &mut SqliteConnection, total: &mut Total) -> Result<i64, sqlx::Error> {
+        async fn apply(&self, _conn: &mut Connection, total: &mut Total) -> Result<i64, sqlx::Error> {
             Ok(total.0)
         }
     }
-    let rows = sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(database.reader()).await.unwrap();
-    (rows, database.write(ReadTotal).await.unwrap())
+    (n_entries(database.readers()).await, database.write(ReadTotal).await.unwrap())
 }
 
 /// Runs one statement.
@@ -104,7 +107,7 @@ impl Job for Run {
     type State = Total;
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, _total: &mut Total) -> Result<(), sqlx::Error> {
-        sqlx::query(self.0).execute(conn).await.map(|_| ())
+    async fn apply(&self, conn: &mut Connection, _total: &mut Total) -> Result<(), sqlx::Error> {
+        conn.run(self.0, &[]).await
     }
 }

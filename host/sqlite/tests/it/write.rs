@@ -4,9 +4,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_sqlite::{Database, Job, WriteError};
+use gateway_sqlite::{Connection, Database, Job, WriteError};
+use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
 use tokio::task::JoinSet;
 
 use crate::support::{Add, FailingJob, Run, Total, fresh, open, options, totals};
@@ -167,7 +167,8 @@ async fn secure_delete_leaves_no_copy_in_any_file() {
 async fn readers_cannot_write() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
-    let refused = sqlx::query("INSERT INTO entry (id) VALUES (1)").execute(database.reader()).await;
+    let mut conn = database.readers().acquire().await.unwrap();
+    let refused = conn.run("INSERT INTO entry (id) VALUES (1)", &[]).await;
     assert!(refused.unwrap_err().to_string().contains("readonly"));
 }
 
@@ -179,10 +180,9 @@ impl Job for LimitPages {
     type State = Total;
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, _total: &mut Total) -> Result<(), sqlx::Error> {
-        let n_pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *conn).await?;
-        let sql = format!("PRAGMA max_page_count = {}", n_pages + self.0);
-        sqlx::query(AssertSqlSafe(sql)).execute(conn).await.map(|_| ())
+    async fn apply(&self, conn: &mut Connection, _total: &mut Total) -> Result<(), sqlx::Error> {
+        let n_pages: i64 = conn.value("PRAGMA page_count", &[]).await?;
+        conn.run(&format!("PRAGMA max_page_count = {}", n_pages + self.0), &[]).await
     }
 }
 

@@ -5,6 +5,7 @@ use crate::change::write::Write;
 use crate::record::encode::policies::{ActivationRow, BundleRows, LAST_ACTIVATION, Place};
 use crate::record::frontier::LogFrontier;
 use crate::sql::connection::Connection;
+use crate::sql::row::blob;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::Activated;
 
@@ -45,7 +46,7 @@ impl ActivationWrite {
         let end =
             " ON CONFLICT (bundle_hash) DO UPDATE SET row_hash = excluded.row_hash RETURNING bundle_hash";
         script.insert_all("policy_bundles", [bundle.clone()], end);
-        let hash = script.bind(*bundle_hash);
+        let hash = script.bind(blob(*bundle_hash));
         script.add(format!("DELETE FROM policy_bundle_files WHERE bundle_hash = {hash}"));
         script.run(conn).await?;
         if files.is_empty() {
@@ -67,9 +68,9 @@ impl ActivationWrite {
         let appended = log.append([row_hash].into_iter());
         let mut columns = self.activation.columns();
         columns.extend([
-            ("row_hash", row_hash.into()),
+            ("row_hash", blob(row_hash)),
             ("ledger_index", log.next_index().into()),
-            ("ledger_root", appended.root.into()),
+            ("ledger_root", blob(appended.root)),
         ]);
         let mut script = Script::new(conn.statements());
         script.insert_all("policy_activations", [columns], " RETURNING sequence");

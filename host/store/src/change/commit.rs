@@ -6,7 +6,7 @@ use crate::change::write::Write;
 use crate::record::encode::{KeyRow, Rows, Spending};
 use crate::record::frontier::{Appended, LogFrontier};
 use crate::sql::connection::Connection;
-use crate::sql::row::Cell;
+use crate::sql::row::{Cell, blob};
 use crate::sql::statements::Statements;
 use gateway_domain::ids::Hex32;
 use gateway_engine::Token;
@@ -56,7 +56,7 @@ impl CommitWrite {
     async fn unwritten<C: Connection>(&self, conn: &mut C) -> Result<RateLimited<Hex32>, sqlx::Error> {
         let Some(token) = &self.token else { return Ok(RateLimited::Conflict) };
         let sql = "SELECT operation_id FROM operations WHERE operation_id = $1";
-        let exists = conn.rows(sql, &[self.rows.id.0.into()]).await?;
+        let exists = conn.rows(sql, &[blob(self.rows.id.0)]).await?;
         if exists.is_empty() { quota::unwritten(conn, token).await } else { Ok(RateLimited::Conflict) }
     }
 
@@ -78,11 +78,8 @@ impl CommitWrite {
             script.insert("idempotency_claims", claim.iter().cloned(), "");
         }
         for key in &rows.listed_keys {
-            let columns = [
-                ("key_id", key.0.into()),
-                ("ledger_index", first.into()),
-                ("operation_id", rows.id.0.into()),
-            ];
+            let columns =
+                [("key_id", blob(key.0)), ("ledger_index", first.into()), ("operation_id", blob(rows.id.0))];
             script.insert("key_operations", columns, "");
         }
         for key in &rows.keys {
@@ -98,7 +95,7 @@ impl CommitWrite {
                 script.insert("spending", columns.iter().cloned(), "");
             }
             Some(Spending::Voided) => {
-                let (id, is_written) = (script.bind(rows.id.0), statements.first_wrote);
+                let (id, is_written) = (script.bind(blob(rows.id.0)), statements.first_wrote);
                 script.add(format!("DELETE FROM spending WHERE {is_written} AND operation_id = {id}"));
             }
         }
@@ -112,7 +109,7 @@ impl CommitWrite {
         let columns = &self.rows.operation;
         let due = columns.iter().find(|(name, _)| *name == "updated_at_ms");
         let due = due.map_or(Cell::Null, |(_, updated_at_ms)| updated_at_ms.clone());
-        let columns = columns.iter().cloned().chain([("ledger_root", ledger_root.into()), ("due_ms", due)]);
+        let columns = columns.iter().cloned().chain([("ledger_root", blob(ledger_root)), ("due_ms", due)]);
         let end = format!(" ON CONFLICT (operation_id) DO NOTHING{RETURNING}");
         script.insert_if(conditions, "operations", columns, &end);
     }
@@ -121,7 +118,7 @@ impl CommitWrite {
     /// the last one.
     fn update_operation(&self, conditions: &str, ledger_root: Hex32, script: &mut Script) {
         let changing = self.rows.operation.iter().filter(|(name, _)| !FIXED.contains(name)).cloned();
-        let (names, values) = script.bind_all(changing.chain([("ledger_root", ledger_root.into())]));
+        let (names, values) = script.bind_all(changing.chain([("ledger_root", blob(ledger_root))]));
         let mut set: Vec<_> =
             names.iter().zip(&values).map(|(name, value)| format!("{name} = {value}")).collect();
         let updated_at_ms = names.iter().zip(&values).find(|(name, _)| **name == "updated_at_ms");
@@ -129,9 +126,9 @@ impl CommitWrite {
         set.push(format!(
             "waited_ms = 0, due_ms = CASE WHEN owes = 1 AND waited_ms = 0 THEN due_ms ELSE {updated_at_ms} END"
         ));
-        let (set, id) = (set.join(", "), script.bind(self.rows.id.0));
+        let (set, id) = (set.join(", "), script.bind(blob(self.rows.id.0)));
         let revision = script.bind(self.rows.revision_before);
-        let record_root = script.bind(self.rows.record_root_before);
+        let record_root = script.bind(blob(self.rows.record_root_before));
         let sql = format!(
             "UPDATE operations SET {set} WHERE operation_id = {id} AND revision = {revision}
              AND record_root = {record_root} AND {conditions}{RETURNING}"
@@ -155,7 +152,7 @@ impl CommitWrite {
             ));
         }
         for KeyRow { id, revision_before, .. } in &self.rows.keys {
-            let id = script.bind(id.0);
+            let id = script.bind(blob(id.0));
             let key = format!("EXISTS (SELECT 1 FROM custody_keys WHERE key_id = {id}");
             conditions.push(match revision_before {
                 Some(revision) => format!("{key} AND revision = {})", script.bind(*revision)),

@@ -5,6 +5,7 @@ use crate::change::script::{Script, next_index};
 use crate::change::write::Change;
 use crate::record::encode::EvaluationRow;
 use crate::sql::connection::Connection;
+use crate::sql::row::blob;
 use gateway_domain::ids::OperationId;
 use gateway_engine::Token;
 use gateway_engine::ports::RateLimited;
@@ -49,7 +50,7 @@ impl Change for DecisionWrite {
 impl DecisionWrite {
     /// `json` makes a column with JSON one to which `->>` applies.
     fn is_new(&self, json: &str, script: &mut Script) -> String {
-        let id = script.bind(self.operation_id.0);
+        let id = script.bind(blob(self.operation_id.0));
         let [input, outcome] = ["input", "outcome"].map(|name| script.bind(self.row.cell(name)));
         let same = |field| format!("outcome{json} ->> '{field}' = {outcome}{json} ->> '{field}'");
         let (same_bundle, same_output) = (same("bundle_hash"), same("output_hash"));

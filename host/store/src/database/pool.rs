@@ -8,22 +8,19 @@ use crate::sql::row::{Cell, Row};
 use crate::sql::statements::Statements;
 use crate::sqlite;
 use gateway_engine::Unavailable;
-use sqlx::pool::PoolConnection;
-use sqlx::{Sqlite, SqlitePool, Transaction};
+use gateway_sqlite::Readers;
 use std::fmt::Display;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Pool {
-    Sqlite(SqlitePool),
+    Sqlite(Readers),
     Postgres(PgReaders),
 }
 
 /// One of the connections, in a read transaction or outside of one. Dropping it ends the transaction.
 #[derive(Debug)]
 pub(crate) enum Reader {
-    Sqlite(PoolConnection<Sqlite>),
-    /// All its statements see one state.
-    SqliteSnapshot(Transaction<'static, Sqlite>),
+    Sqlite(gateway_sqlite::Connection),
     Postgres(PgReader),
 }
 
@@ -67,7 +64,7 @@ impl Pool {
     /// Begins a read transaction: all its statements see one state.
     pub(crate) async fn snapshot(&self) -> Result<Reader, sqlx::Error> {
         Ok(match self {
-            Self::Sqlite(pool) => Reader::SqliteSnapshot(pool.begin().await?),
+            Self::Sqlite(pool) => Reader::Sqlite(pool.snapshot().await?),
             Self::Postgres(readers) => Reader::Postgres(readers.snapshot().await?),
         })
     }
@@ -91,8 +88,7 @@ impl Reader {
     /// Ends the transaction, so that the connection is free at once.
     pub(crate) async fn end(self) -> Result<(), sqlx::Error> {
         match self {
-            Self::Sqlite(_) => Ok(()),
-            Self::SqliteSnapshot(tx) => tx.commit().await,
+            Self::Sqlite(conn) => conn.end().await,
             Self::Postgres(reader) => reader.end().await,
         }
     }
@@ -102,7 +98,6 @@ impl Connection for Reader {
     fn statements(&self) -> &'static Statements {
         match self {
             Self::Sqlite(conn) => conn.statements(),
-            Self::SqliteSnapshot(tx) => tx.statements(),
             Self::Postgres(reader) => reader.statements(),
         }
     }
@@ -110,7 +105,6 @@ impl Connection for Reader {
     async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
         match self {
             Self::Sqlite(conn) => conn.rows(sql, bound).await,
-            Self::SqliteSnapshot(tx) => tx.rows(sql, bound).await,
             Self::Postgres(reader) => reader.rows(sql, bound).await,
         }
     }

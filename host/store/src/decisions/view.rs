@@ -4,7 +4,7 @@ use super::{Cursor, DecisionPosition, RecordedDecision};
 use crate::database::{OpenError, Pool};
 use crate::record::decode::{self, integer};
 use crate::record::encode;
-use crate::sql::row::{self, Cell, Row};
+use crate::sql::row::{self, Cell, Hashes, Row, blob};
 use crate::store::{policies, read};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
@@ -116,7 +116,7 @@ impl Decisions {
 
     /// The decisions in an operation's events, oldest first; empty if the operation does not exist.
     pub async fn of_operation(&self, id: OperationId) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let bound = [id.0.into(), i64::MAX.into()];
+        let bound = [blob(id.0), i64::MAX.into()];
         self.evaluations(self.pool.rows(EVENTS_OF, &bound, "events could not be read").await?).await
     }
 

@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::snapshot::Stop;
 use crate::record::encode::{claim_columns, listed_keys};
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Hashes, Row};
 use gateway_domain::ids::{KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family};
 use gateway_domain::operation::Operation;

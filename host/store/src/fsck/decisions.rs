@@ -4,7 +4,7 @@
 use super::check::Check;
 use super::snapshot::Stop;
 use crate::record::encode::{decision, preview};
-use crate::sql::row::{Cell, Columns, Row};
+use crate::sql::row::{Cell, Columns, Hashes, Row};
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;

@@ -5,7 +5,7 @@ use super::snapshot::{Snapshot, Stop};
 use crate::record::decode::body;
 use crate::record::encode::key_columns;
 use crate::record::history::KeyFold;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Hashes, Row, blob, blob_or_first};
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Change, Event, Operation, replay};
@@ -57,7 +57,7 @@ impl Check<'_> {
 
     /// The operation right after its first event; `None` if that event cannot be read.
     pub(super) async fn submission(&mut self, id: Hex32) -> Result<Option<Operation>, Stop> {
-        let first = self.rows(FIRST, &[id.into()]).await?;
+        let first = self.rows(FIRST, &[blob(id)]).await?;
         Ok(first.first().and_then(body).and_then(|event| replay(&[event])))
     }
 
@@ -90,13 +90,13 @@ pub(super) async fn stored(
     snapshot: &mut Snapshot,
     after: Option<KeyId>,
 ) -> Result<(Vec<CustodyKey>, Option<KeyId>), Stop> {
-    let rows = snapshot.rows(KEYS, &[Cell::blob(after.map(|id| id.0)), PAGE.into()]).await?;
+    let rows = snapshot.rows(KEYS, &[blob_or_first(after.map(|id| id.0)), PAGE.into()]).await?;
     let last = rows.last().filter(|_| i64::try_from(rows.len()) == Ok(PAGE));
     let last = last.and_then(|row| row.hash("key_id")).map(KeyId);
     Ok((rows.iter().filter_map(body).collect(), last))
 }
 
 pub(super) async fn stored_one(snapshot: &mut Snapshot, id: KeyId) -> Result<Option<CustodyKey>, Stop> {
-    let rows = snapshot.rows(KEY, &[id.0.into()]).await?;
+    let rows = snapshot.rows(KEY, &[blob(id.0)]).await?;
     Ok(rows.first().and_then(body))
 }

@@ -4,7 +4,7 @@ use super::check::Check;
 use super::snapshot::Stop;
 use crate::record::encode::{Spending, listed_keys, operation_columns, spending};
 use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, EVENTS, History};
-use crate::sql::row::{Cell, Row, instant};
+use crate::sql::row::{Cell, Row, blob, instant};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
 
@@ -108,7 +108,7 @@ impl Check<'_> {
     /// Checks that each key of the operation lists it, at the index of its first event.
     async fn listed(&mut self, id: &Cell, history: &History, first: Option<i64>) -> Result<(), Stop> {
         for key in listed_keys(&history.operation) {
-            let listed = [Cell::from(key.0), Cell::from(first.unwrap_or_default())];
+            let listed = [blob(key.0), Cell::from(first.unwrap_or_default())];
             let stored = self.rows(LISTED, &listed).await?;
             if stored.first().is_none_or(|row| row.cell("operation_id") != id) {
                 let [key, index] = listed;

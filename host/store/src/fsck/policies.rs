@@ -4,7 +4,7 @@ use super::check::Check;
 use super::snapshot::{Snapshot, Stop};
 use crate::record::decode;
 use crate::record::encode::policies::{activation, file_hash, rows_hash};
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Hashes, Row, blob};
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::StoredBundle;
 
@@ -89,7 +89,7 @@ impl Check<'_> {
         // The tree compares what follows from all entries of the log.
         let mut elsewhere = vec!["ledger_index", "ledger_root"];
         match previous.map(|previous| expected.hash(previous)) {
-            Some(Ok(row_hash)) => columns.push(("row_hash", row_hash.into())),
+            Some(Ok(row_hash)) => columns.push(("row_hash", blob(row_hash))),
             Some(Err(_)) => return self.finding("policy_activations", name, "cannot be read"),
             // The hash cannot be computed if the previous row has none.
             None => elsewhere.push("row_hash"),
@@ -103,7 +103,7 @@ impl Check<'_> {
 
 /// A bundle as stored, without files whose names are not text.
 pub(super) async fn stored(snapshot: &mut Snapshot, bundle_hash: Hex32) -> Result<StoredBundle, Stop> {
-    let rows = snapshot.rows(STORED, &[bundle_hash.into()]).await?;
+    let rows = snapshot.rows(STORED, &[blob(bundle_hash)]).await?;
     let bundle_id = rows.first().and_then(|row| row.text("bundle_id")).unwrap_or_default().to_owned();
     let file = |row: &Row| Some((row.text("name")?.to_owned(), row.bytes("bytes")?.to_owned()));
     Ok(StoredBundle { bundle_hash, bundle_id, files: rows.iter().filter_map(file).collect() })

@@ -53,7 +53,6 @@ impl Snapshot {
                 postgres::schema::faults(reader.conn(), readers).await
             }
             (Reader::Sqlite(conn), _) => sqlite::schema_faults(conn).await,
-            (Reader::SqliteSnapshot(tx), _) => sqlite::schema_faults(tx).await,
             (Reader::Postgres(_), Pool::Sqlite(_)) => Ok(Vec::new()),
         }
         .map_err(stop)

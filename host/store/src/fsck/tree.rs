@@ -5,7 +5,7 @@
 
 use super::check::{Check, Head, PAGE, PARTS_OF_PASS};
 use super::snapshot::Stop;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Hashes, Row};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Frontier, leaf_hash, node_hash};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use crate::postgres::job::{Queued, WriteError, catch_panic, ticket};
 use crate::postgres::replicas::MayWrite;
 use crate::record::frontier::{self, LogFrontier};
 use crate::sql::connection::Connection as _;
-use crate::sql::row::Row;
+use crate::sql::row::{Hashes, Row};
 use gateway_domain::ids::Hex32;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use std::sync::Arc;

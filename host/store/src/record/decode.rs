@@ -2,7 +2,7 @@
 
 use crate::error::{failed, unavailable};
 use crate::record::encode::FORMAT;
-use crate::sql::row::Row;
+use crate::sql::row::{Hashes, Row};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::redaction::Salt;

@@ -7,7 +7,7 @@ pub(crate) mod policies;
 use crate::error::{failed, unavailable};
 use crate::record::spending::spending_totals;
 use crate::sql::connection::Connection;
-use crate::sql::row::{Cell, Columns, instant, integer};
+use crate::sql::row::{Cell, Columns, blob, instant, integer};
 use gateway_domain::canonical;
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
@@ -93,7 +93,7 @@ impl EvaluationRow {
     /// The columns at an index, which is in this column.
     pub(crate) fn at(&self, column: &'static str, index: i64) -> Columns {
         let mut columns = self.columns.clone();
-        columns.extend([(column, index.into()), ("row_hash", row_hash(index, self.contents).into())]);
+        columns.extend([(column, index.into()), ("row_hash", blob(row_hash(index, self.contents)))]);
         columns
     }
 }
@@ -138,8 +138,8 @@ pub(crate) fn decision(record: &DecisionRecord) -> Result<EvaluationRow, Unavail
     let mut row = evaluation(*at_ms, Some(*operation_id), input, outcome)?;
     row.columns.extend([
         ("tenant", input.tenant.0.as_str().into()),
-        ("operation_id", operation_id.0.into()),
-        ("intent_hash", input.intent_hash.into()),
+        ("operation_id", blob(operation_id.0)),
+        ("intent_hash", blob(input.intent_hash)),
         ("submitter", submitter.into()),
     ]);
     Ok(row)
@@ -200,9 +200,9 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
         let hash = event_hash(previous, &redacted.event).map_err(to_unavailable)?;
         let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
         let columns = vec![
-            ("operation_id", id.0.into()),
+            ("operation_id", blob(id.0)),
             ("seq", seq.into()),
-            ("event_hash", hash.into()),
+            ("event_hash", blob(hash)),
             ("salt", Cell::Blob(salt.as_bytes().to_vec())),
             ("format", FORMAT.into()),
             ("body", body.into()),
@@ -224,15 +224,15 @@ fn fresh_salt() -> Result<Salt, Unavailable> {
 pub(crate) fn operation_columns(operation: &Operation, record_root: Hex32) -> Result<Columns, Unavailable> {
     let body = serde_json::to_string(operation).map_err(|error| unwritable(operation.id, &error))?;
     Ok(vec![
-        ("operation_id", operation.id.0.into()),
+        ("operation_id", blob(operation.id.0)),
         ("tenant", operation.tenant.0.as_str().into()),
         ("family", family(operation.intent.family()).into()),
-        ("key_id", operation.key.key_id.0.into()),
+        ("key_id", blob(operation.key.key_id.0)),
         ("state", operation.state().as_str().into()),
         ("owes", (next(operation) != Step::Rest).into()),
         ("awaits_approvals", (operation.phase == Phase::PendingApproval).into()),
         ("revision", integer(operation.revision).into()),
-        ("record_root", record_root.into()),
+        ("record_root", blob(record_root)),
         ("created_at_ms", instant(operation.created_at_ms).into()),
         ("updated_at_ms", instant(operation.updated_at_ms).into()),
         ("format", FORMAT.into()),
@@ -244,11 +244,11 @@ pub(crate) fn key_columns(key: &CustodyKey) -> Result<Columns, Unavailable> {
     let id = key.key_id;
     let unwritable = |error| failed(format_args!("key `{id}` cannot be written as JSON"), &error);
     Ok(vec![
-        ("key_id", id.0.into()),
+        ("key_id", blob(id.0)),
         ("tenant", key.tenant.0.as_str().into()),
         ("key_ref", key.key_ref.0.as_str().into()),
         ("state", key.state.as_str().into()),
-        ("busy_with", key.busy_with.map(|id| id.0).into()),
+        ("busy_with", key.busy_with.map(|id| blob(id.0)).into()),
         ("revision", integer(key.revision).into()),
         ("format", FORMAT.into()),
         ("body", serde_json::to_string(key).map_err(unwritable)?.into()),
@@ -268,7 +268,7 @@ pub(crate) fn claim_columns(operation: &Operation, idempotency_key: &str) -> Col
         ("family", family(of).into()),
         ("key_ref", key_ref.into()),
         ("idempotency_key", idempotency_key.into()),
-        ("operation_id", operation.id.0.into()),
+        ("operation_id", blob(operation.id.0)),
     ]
 }
 
@@ -283,7 +283,7 @@ pub(crate) fn spending(operation: &Operation, events: &[Event]) -> Option<Spendi
     let decided = last(|it| matches!(it, Change::DecisionSigned { .. }))?;
     let at_ms = instant(decided.at_ms);
     let columns = vec![
-        ("operation_id", operation.id.0.into()),
+        ("operation_id", blob(operation.id.0)),
         ("tenant", operation.tenant.0.as_str().into()),
         ("account", payment.from_account.as_str().into()),
         ("recipient", payment.to_account.as_str().into()),

@@ -4,7 +4,7 @@
 use crate::record::decode;
 use crate::record::encode::policies;
 use crate::sql::connection::Connection;
-use crate::sql::row::{Row, integer};
+use crate::sql::row::{Hashes, Row, integer};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Completed, Frontier, NodePosition, Subtree, leaf_hash};
 

@@ -5,7 +5,7 @@
 
 use crate::record::encode::FORMAT;
 use crate::record::finding::{Report, report};
-use crate::sql::row::Row;
+use crate::sql::row::{Hashes, Row};
 use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;

@@ -1,10 +1,8 @@
 //! The SQL of SQLite, and how its connections read rows.
 
-use crate::sql::connection::{Connection, fetch};
+use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Row};
 use crate::sql::statements::{Part, Statements, tenants_that_owe};
-use sqlx::sqlite::SqliteValueRef;
-use sqlx::{Decode, Sqlite, SqliteConnection, TypeInfo as _, ValueRef as _};
 
 /// Separates the statements of a script.
 pub(super) const BETWEEN_STATEMENTS: &str = ";\n";
@@ -75,26 +73,12 @@ fn join(parts: &[Part]) -> String {
     parts.join(BETWEEN_STATEMENTS)
 }
 
-impl Connection for SqliteConnection {
+impl Connection for gateway_sqlite::Connection {
     fn statements(&self) -> &'static Statements {
         &STATEMENTS
     }
 
     async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-        fetch!(self, sql, bound, cell)
+        Self::rows(self, sql, bound).await
     }
-}
-
-fn cell(value: SqliteValueRef<'_>) -> Result<Cell, sqlx::Error> {
-    if value.is_null() {
-        return Ok(Cell::Null);
-    }
-    let kind = value.type_info().into_owned();
-    let cell = match kind.name() {
-        "INTEGER" => <i64 as Decode<Sqlite>>::decode(value).map(Cell::Integer),
-        "TEXT" => <Vec<u8> as Decode<Sqlite>>::decode(value).map(Cell::Text),
-        "BLOB" => <Vec<u8> as Decode<Sqlite>>::decode(value).map(Cell::Blob),
-        _ => Ok(Cell::Real),
-    };
-    cell.map_err(sqlx::Error::Decode)
 }

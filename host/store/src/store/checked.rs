@@ -8,7 +8,7 @@ use crate::record::encode::{key_columns, operation_columns};
 use crate::record::finding::{Finding, Report, report};
 use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, History, KeyFold};
 use crate::sql::connection::Connection as _;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Hashes, Row, blob};
 use crate::store::Store;
 use gateway_domain::ids::{KeyId, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
@@ -33,7 +33,7 @@ impl Store {
         let to_unavailable = |error| failed(format_args!("operation `{id}` could not be read"), &error);
         let read = async {
             let mut snapshot = self.database.pool().snapshot().await?;
-            let name = Cell::from(id.0);
+            let name = blob(id.0);
             let stored = match tenant {
                 None => snapshot.rows(OPERATION, std::slice::from_ref(&name)).await?,
                 Some(tenant) => {
@@ -59,7 +59,7 @@ impl Store {
         let read = async {
             let pool = self.database.pool();
             let mut snapshot = pool.snapshot().await?;
-            let stored = snapshot.rows(KEY, &[Cell::from(id.0)]).await?;
+            let stored = snapshot.rows(KEY, &[blob(id.0)]).await?;
             let changes = pool.statements().changes;
             let changes = snapshot.rows(changes, &[Cell::from(id.to_string().as_str())]).await?;
             snapshot.end().await?;

@@ -8,7 +8,7 @@ use crate::error::failed;
 use crate::record::decode;
 use crate::record::encode;
 use crate::sql::connection::Connection as _;
-use crate::sql::row::{Cell, Row, instant};
+use crate::sql::row::{Cell, Row, blob_or_first, instant};
 use crate::sql::statements::Statements;
 use crate::store::Store;
 use async_trait::async_trait;
@@ -140,8 +140,8 @@ impl Search {
             encode::family(*family).into(),
             state.into(),
             kind.into(),
-            Cell::blob(key.map(|id| id.0)),
-            Cell::blob(one.map(|id| id.0)),
+            blob_or_first(key.map(|id| id.0)),
+            blob_or_first(one.map(|id| id.0)),
         ];
         Ok(Some(Self { sql, bound, compares_rows: n_given > n_in_index }))
     }
@@ -201,7 +201,7 @@ async fn page(
     let mut bound = vec![
         tenant.0.as_str().into(),
         from.map_or(i64::MAX, |place| instant(place.created_at)).into(),
-        Cell::blob(from.map(|place| place.id)),
+        blob_or_first(from.map(|place| place.id)),
         created_after.map_or(-1, instant).into(),
         i64::from(n_rows).into(),
     ];

@@ -7,7 +7,7 @@
 use crate::error::unavailable;
 use crate::record::decode::{self, integer};
 use crate::record::frontier::LAST;
-use crate::sql::row::Row;
+use crate::sql::row::{Hashes, Row, blob};
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
@@ -37,7 +37,7 @@ impl ReadLog for Store {
     async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
         let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
         let what = format!("the log index of an event of operation `{id}` could not be read");
-        let rows = self.database.pool().rows(INDEX, &[id.0.into(), seq.into()], what).await?;
+        let rows = self.database.pool().rows(INDEX, &[blob(id.0), seq.into()], what).await?;
         let index = rows.first().and_then(|row| row.integer("ledger_index"));
         Ok(index.map(i64::unsigned_abs))
     }

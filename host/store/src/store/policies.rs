@@ -4,7 +4,7 @@ use crate::change::ActivationWrite;
 use crate::database::Pool;
 use crate::record::decode;
 use crate::record::encode::policies as encode;
-use crate::sql::row::Row;
+use crate::sql::row::{Row, blob};
 use crate::store::Store;
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
@@ -49,7 +49,7 @@ impl StorePolicies for Store {
             .pool()
             .rows(
                 FILE,
-                &[bundle_hash.into(), name.into()],
+                &[blob(bundle_hash), name.into()],
                 format!("bundle `{bundle_hash}` could not be read"),
             )
             .await?;
@@ -60,7 +60,7 @@ impl StorePolicies for Store {
 /// The files of a bundle that was active once, including its signatures.
 pub(crate) async fn bundle(pool: &Pool, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
     let rows =
-        pool.rows(FILES, &[bundle_hash.into()], format!("bundle `{bundle_hash}` could not be read")).await?;
+        pool.rows(FILES, &[blob(bundle_hash)], format!("bundle `{bundle_hash}` could not be read")).await?;
     let Some(first) = rows.first() else { return Ok(None) };
     let what = format!("a file of bundle `{bundle_hash}`");
     let bundle_id = decode::text(&what, first, "bundle_id")?.to_owned();

@@ -6,7 +6,7 @@ use crate::record::decode;
 use crate::record::encode::key_columns;
 use crate::record::spending;
 use crate::sql::connection::Connection as _;
-use crate::sql::row::{Cell, Row, instant, integer};
+use crate::sql::row::{Cell, Hashes, Row, blob, blob_or_first, instant, integer};
 use crate::sql::statements::Statements;
 use crate::store::Store;
 use crate::store::work;
@@ -98,7 +98,7 @@ impl Store {
         }
         let id = cached.operation.id;
         let what = format!("operation `{id}` could not be read");
-        let rows = self.database.pool().rows(REVISION, &[id.0.into()], what).await?;
+        let rows = self.database.pool().rows(REVISION, &[blob(id.0)], what).await?;
         let is_current = |row: &Row| {
             row.integer("revision") == Some(integer(cached.operation.revision))
                 && row.hash("record_root") == Some(cached.record_root)
@@ -114,7 +114,7 @@ impl Store {
         let rows = self
             .database
             .pool()
-            .rows(KEY_ROW, &[id.0.into()], format!("key `{id}` could not be read"))
+            .rows(KEY_ROW, &[blob(id.0)], format!("key `{id}` could not be read"))
             .await?;
         let (Some(stored), Some(key)) = (rows.first(), cached) else {
             return Ok(rows.is_empty() && cached.is_none());
@@ -140,7 +140,7 @@ impl Store {
         n_max: u32,
     ) -> Result<Vec<OperationId>, Unavailable> {
         let bound = [
-            Cell::blob(after.map(|id| id.0)),
+            blob_or_first(after.map(|id| id.0)),
             instant(from).into(),
             instant(before).into(),
             i64::from(n_max).into(),
@@ -207,7 +207,7 @@ impl ReadOperations for Store {
         n_max: u32,
     ) -> Result<Vec<(u64, OperationId)>, Unavailable> {
         let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
-        let bound = [id.0.into(), before.into(), i64::from(n_max).into()];
+        let bound = [blob(id.0), before.into(), i64::from(n_max).into()];
         let what = format!("the operations of key `{id}` could not be read");
         let rows = self.database.pool().rows(KEY_OPERATIONS, &bound, what).await?;
         let listed = |row: &Row| {
@@ -239,7 +239,7 @@ impl ReadOperations for Store {
     async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
         let to_unavailable = |error| failed("keys could not be read", &error);
         let mut conn = self.database.pool().acquire().await.map_err(to_unavailable)?;
-        let mut after = Cell::blob(after.map(|id| id.0));
+        let mut after = blob_or_first(after.map(|id| id.0));
         let (mut found, n_max) = (Vec::new(), usize::try_from(n_max).unwrap_or(usize::MAX));
         while found.len() < n_max {
             let n_wanted = i64::try_from(n_max - found.len()).unwrap_or(i64::MAX);
@@ -287,9 +287,8 @@ impl ReadOperations for Store {
 
 /// The events of an operation with each one's hash, oldest first.
 pub(crate) async fn events(pool: &Pool, id: OperationId) -> Result<Vec<ChainedEvent>, ReadError> {
-    let rows = pool
-        .rows(EVENTS, &[id.0.into()], format!("the events of operation `{id}` could not be read"))
-        .await?;
+    let rows =
+        pool.rows(EVENTS, &[blob(id.0)], format!("the events of operation `{id}` could not be read")).await?;
     let damaged = |error: Unavailable| Damage { subject: Subject::Operation(id), detail: error.detail };
     let events: Result<_, _> = rows.iter().map(|row| decode::event(id, row)).collect();
     Ok(events.map_err(damaged)?)

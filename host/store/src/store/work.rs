@@ -2,7 +2,7 @@
 
 use crate::change::InTurn;
 use crate::database::{Database, read_only};
-use crate::sql::row::{Cell, Row, instant};
+use crate::sql::row::{Cell, Hashes, Row, instant};
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;

@@ -2,7 +2,7 @@
 //! damage, but a program that can write the database can also write the hash.
 
 use crate::error::{failed, unavailable};
-use crate::sql::row::{Cell, Columns, Row, instant};
+use crate::sql::row::{Cell, Columns, Hashes, Row, blob, instant};
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::ids::Hex32;
 use gateway_engine::Unavailable;
@@ -34,7 +34,7 @@ impl ActivationRow {
         vec![
             ("sequence", (*sequence).into()),
             ("at_ms", (*at_ms).into()),
-            ("bundle_hash", (*bundle_hash).into()),
+            ("bundle_hash", blob(*bundle_hash)),
             ("kind", (*kind).into()),
             ("signers", signers.as_str().into()),
             ("reason", reason.as_str().into()),
@@ -108,16 +108,16 @@ pub(crate) fn bundle(bundle: StoredBundle) -> Result<BundleRows, Unavailable> {
     let names: Vec<_> = listed.iter().map(|(name, row_hash, _)| (name.as_str(), *row_hash)).collect();
     let row_hash = rows_hash(bundle_hash, &bundle_id, &names).map_err(to_unavailable)?;
     let bundle = vec![
-        ("bundle_hash", bundle_hash.into()),
+        ("bundle_hash", blob(bundle_hash)),
         ("bundle_id", bundle_id.into()),
-        ("row_hash", row_hash.into()),
+        ("row_hash", blob(row_hash)),
     ];
     let file = |(name, row_hash, bytes): (String, Hex32, Vec<u8>)| {
         vec![
-            ("bundle_hash", bundle_hash.into()),
+            ("bundle_hash", blob(bundle_hash)),
             ("name", name.into()),
             ("bytes", Cell::Blob(bytes)),
-            ("row_hash", row_hash.into()),
+            ("row_hash", blob(row_hash)),
         ]
     };
     Ok(BundleRows { bundle_hash, bundle, files: listed.into_iter().map(file).collect() })

@@ -1,0 +1,264 @@
+//! A connection as jobs, states and reads use it: the writer's, which calls SQLite on the writer's own thread, or one that reads,
+//! each of whose calls goes to a thread of sqlx.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use sqlx::error::{DatabaseError, ErrorKind};
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{SqliteRow, SqliteValueRef};
+use sqlx::{
+    AssertSqlSafe, Column as _, Connection as _, Decode, Row as _, Sqlite, SqliteConnection, SqlitePool,
+    Transaction, TypeInfo as _, ValueRef as _,
+};
+
+use crate::options::Migration;
+use crate::row::{Cell, FromCell, Row};
+
+/// Separates the statements of one text.
+const BETWEEN_STATEMENTS: &str = ";\n";
+
+/// A connection to a SQLite database.
+pub struct Connection(Kind);
+
+enum Kind {
+    /// The writer's. Its calls are done when they return: a future that awaits nothing else is ready at once.
+    Writer(rusqlite::Connection),
+    Single(SqliteConnection),
+    Pooled(PoolConnection<Sqlite>),
+    /// All its statements see one state.
+    Snapshot(Transaction<'static, Sqlite>),
+}
+
+impl Connection {
+    pub(crate) const fn writer(conn: rusqlite::Connection) -> Self {
+        Self(Kind::Writer(conn))
+    }
+
+    pub(crate) const fn single(conn: SqliteConnection) -> Self {
+        Self(Kind::Single(conn))
+    }
+
+    /// A new database in memory, after these migrations, on the calling thread as the writer's.
+    pub fn in_memory(migrations: &[Migration]) -> Result<Self, sqlx::Error> {
+        let open = || {
+            let conn = rusqlite::Connection::open_in_memory()?;
+            conn.pragma_update(None, "foreign_keys", "ON")?;
+            migrations.iter().try_for_each(|migration| conn.execute_batch(migration.sql))?;
+            Ok(conn)
+        };
+        open().map(Self::writer).map_err(fault)
+    }
+
+    /// Runs statements, which `;` and a line feed separate, and returns their rows. The parameters `?1`, `?2`, … or `$1`, `$2`, … are the
+    /// values of all of them.
+    pub async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
+        match &mut self.0 {
+            Kind::Writer(conn) => written(conn, sql, bound).map_err(fault),
+            Kind::Single(conn) => read(conn, sql, bound).await,
+            Kind::Pooled(conn) => read(conn, sql, bound).await,
+            Kind::Snapshot(conn) => read(conn, sql, bound).await,
+        }
+    }
+
+    /// As [`Self::rows`], and returns the first row.
+    pub async fn row(&mut self, sql: &str, bound: &[Cell]) -> Result<Option<Row>, sqlx::Error> {
+        Ok(self.rows(sql, bound).await?.into_iter().next())
+    }
+
+    /// As [`Self::rows`], and returns the first column of the first row, which there is.
+    ///
+    /// # Errors
+    /// [`sqlx::Error::RowNotFound`], and those of the statement and of [`Row::at`].
+    pub async fn value<T: FromCell>(&mut self, sql: &str, bound: &[Cell]) -> Result<T, sqlx::Error> {
+        self.row(sql, bound).await?.ok_or(sqlx::Error::RowNotFound)?.at(0)
+    }
+
+    /// As [`Self::rows`], for statements whose rows are not wanted.
+    pub async fn run(&mut self, sql: &str, bound: &[Cell]) -> Result<(), sqlx::Error> {
+        self.rows(sql, bound).await.map(drop)
+    }
+
+    /// Ends a snapshot's transaction, so that the connection is free at once, and closes a connection of no pool.
+    pub async fn end(self) -> Result<(), sqlx::Error> {
+        match self.0 {
+            Kind::Writer(conn) => conn.close().map_err(|(_, error)| fault(error)),
+            Kind::Single(conn) => conn.close().await,
+            Kind::Pooled(_) => Ok(()),
+            Kind::Snapshot(tx) => tx.commit().await,
+        }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+/// A pool of read-only connections.
+#[derive(Clone, Debug)]
+pub struct Readers(pub(crate) SqlitePool);
+
+impl Readers {
+    /// A connection, once one is free. Each statement sees the last commit before it began.
+    pub async fn acquire(&self) -> Result<Connection, sqlx::Error> {
+        Ok(Connection(Kind::Pooled(self.0.acquire().await?)))
+    }
+
+    /// A connection in a read transaction: all its statements see one state. Dropping it ends the transaction.
+    pub async fn snapshot(&self) -> Result<Connection, sqlx::Error> {
+        Ok(Connection(Kind::Snapshot(self.0.begin().await?)))
+    }
+
+    /// Waits for the running reads, then closes all connections.
+    pub async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+/// Runs statements on the connection of the calling thread.
+fn written(conn: &rusqlite::Connection, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, rusqlite::Error> {
+    let mut found = Vec::new();
+    for sql in sql.split(BETWEEN_STATEMENTS) {
+        let mut statement = conn.prepare_cached(sql)?;
+        for index in 1..=statement.parameter_count() {
+            // A number that this statement leaves out has no name.
+            let number = statement.parameter_name(index).and_then(|name| name.get(1..)?.parse().ok());
+            if let Some(value) = number.and_then(|number: usize| bound.get(number.checked_sub(1)?)) {
+                statement.raw_bind_parameter(index, value)?;
+            }
+        }
+        let n_columns = statement.column_count();
+        let names = statement.column_names().into_iter().map(str::to_owned).collect::<Arc<[String]>>();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            let cells = (0..n_columns).map(|index| row.get_ref(index).map(Cell::from));
+            found.push(Row::new(Arc::clone(&names), cells.collect::<Result<_, _>>()?));
+        }
+    }
+    Ok(found)
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>, rusqlite::Error> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            // Fractions are never bound.
+            Self::Null | Self::Real => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(bytes) => ValueRef::Text(bytes),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl From<ValueRef<'_>> for Cell {
+    fn from(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Null => Self::Null,
+            ValueRef::Integer(number) => Self::Integer(number),
+            ValueRef::Real(_) => Self::Real,
+            ValueRef::Text(bytes) => Self::Text(bytes.to_vec()),
+            ValueRef::Blob(bytes) => Self::Blob(bytes.to_vec()),
+        }
+    }
+}
+
+/// Runs statements on a connection of sqlx.
+async fn read(conn: &mut SqliteConnection, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
+    let query = bound.iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, cell| match cell {
+        Cell::Null | Cell::Real => query.bind(None::<&[u8]>),
+        Cell::Integer(number) => query.bind(*number),
+        Cell::Text(bytes) => match str::from_utf8(bytes) {
+            Ok(text) => query.bind(text),
+            // The statements cast these bytes back to text.
+            Err(_) => query.bind(bytes.as_slice()),
+        },
+        Cell::Blob(bytes) => query.bind(bytes.as_slice()),
+    });
+    let rows = query.fetch_all(conn).await?;
+    let Some(first) = rows.first() else { return Ok(Vec::new()) };
+    let names: Arc<[String]> = first.columns().iter().map(|column| column.name().to_owned()).collect();
+    let row = |stored: &SqliteRow| {
+        let cells = (0..stored.len()).map(|index| cell(stored.try_get_raw(index)?));
+        Ok(Row::new(Arc::clone(&names), cells.collect::<Result<_, sqlx::Error>>()?))
+    };
+    rows.iter().map(row).collect()
+}
+
+fn cell(value: SqliteValueRef<'_>) -> Result<Cell, sqlx::Error> {
+    if value.is_null() {
+        return Ok(Cell::Null);
+    }
+    let kind = value.type_info().into_owned();
+    let cell = match kind.name() {
+        "INTEGER" => <i64 as Decode<Sqlite>>::decode(value).map(Cell::Integer),
+        "TEXT" => <Vec<u8> as Decode<Sqlite>>::decode(value).map(Cell::Text),
+        "BLOB" => <Vec<u8> as Decode<Sqlite>>::decode(value).map(Cell::Blob),
+        _ => Ok(Cell::Real),
+    };
+    cell.map_err(sqlx::Error::Decode)
+}
+
+/// An error of the writer's connection, as sqlx has those of the others.
+pub(crate) fn fault(error: rusqlite::Error) -> sqlx::Error {
+    match error {
+        rusqlite::Error::SqliteFailure(code, message) => {
+            let message = message.unwrap_or_else(|| code.to_string());
+            sqlx::Error::Database(Box::new(Fault { code: code.extended_code, message }))
+        }
+        other => sqlx::Error::Protocol(other.to_string()),
+    }
+}
+
+/// SQLite's result code and message.
+#[derive(Debug)]
+struct Fault {
+    code: i32,
+    message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "(code: {}) {}", self.code, self.message)
+    }
+}
+
+impl StdError for Fault {}
+
+impl DatabaseError for Fault {
+    fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The extended result code.
+    fn code(&self) -> Option<Cow<'_, str>> {
+        Some(self.code.to_string().into())
+    }
+
+    fn kind(&self) -> ErrorKind {
+        use rusqlite::ffi;
+        match self.code {
+            ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY => ErrorKind::UniqueViolation,
+            ffi::SQLITE_CONSTRAINT_FOREIGNKEY => ErrorKind::ForeignKeyViolation,
+            ffi::SQLITE_CONSTRAINT_NOTNULL => ErrorKind::NotNullViolation,
+            ffi::SQLITE_CONSTRAINT_CHECK => ErrorKind::CheckViolation,
+            _ => ErrorKind::Other,
+        }
+    }
+
+    fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
+        self
+    }
+}

@@ -1,0 +1,207 @@
+//! Values and rows as the database stores them, whatever their types: a damaged row can be read and reported too.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A value of a column, or of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// NULL.
+    Null,
+    /// A number.
+    Integer(i64),
+    /// A floating-point number, which no column of ours holds. Its value is not kept.
+    Real,
+    /// Text as bytes, because SQLite also stores text that is not valid UTF-8.
+    Text(Vec<u8>),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+impl From<i64> for Cell {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(number: u32) -> Self {
+        Self::Integer(i64::from(number))
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(is: bool) -> Self {
+        Self::Integer(i64::from(is))
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.as_bytes().to_vec())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text.into_bytes())
+    }
+}
+
+impl From<&[u8]> for Cell {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Blob(bytes.to_vec())
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// The value in a message that names a row by its key columns. Not used for bodies.
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("NULL"),
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Real => f.write_str("a fraction"),
+            Self::Text(bytes) => write!(f, "{:?}", String::from_utf8_lossy(bytes)),
+            Self::Blob(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+/// A type that a column is read as.
+pub trait FromCell: Sized {
+    /// The value; `None` for one of another type or range.
+    fn from_cell(cell: &Cell) -> Option<Self>;
+}
+
+impl FromCell for i64 {
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        match cell {
+            Cell::Integer(number) => Some(*number),
+            Cell::Null | Cell::Real | Cell::Text(_) | Cell::Blob(_) => None,
+        }
+    }
+}
+
+impl FromCell for u32 {
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        i64::from_cell(cell).and_then(|number| number.try_into().ok())
+    }
+}
+
+impl FromCell for bool {
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        i64::from_cell(cell).map(|number| number != 0)
+    }
+}
+
+impl FromCell for String {
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        match cell {
+            Cell::Text(bytes) => str::from_utf8(bytes).ok().map(str::to_owned),
+            Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Blob(_) => None,
+        }
+    }
+}
+
+impl FromCell for Vec<u8> {
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        match cell {
+            Cell::Blob(bytes) => Some(bytes.clone()),
+            Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Text(_) => None,
+        }
+    }
+}
+
+impl<T: FromCell> FromCell for Option<T> {
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        if *cell == Cell::Null { Some(None) } else { T::from_cell(cell).map(Some) }
+    }
+}
+
+/// A row whose columns are found by name.
+#[derive(Clone, Debug)]
+pub struct Row {
+    names: Arc<[String]>,
+    cells: Vec<Cell>,
+}
+
+impl Row {
+    /// A row of columns with these names.
+    pub const fn new(names: Arc<[String]>, cells: Vec<Cell>) -> Self {
+        Self { names, cells }
+    }
+
+    /// The columns with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Cell)> {
+        self.names.iter().map(String::as_str).zip(&self.cells)
+    }
+
+    /// The value of a column; NULL if there is no such column.
+    pub fn cell(&self, name: &str) -> &Cell {
+        self.iter().find(|(found, _)| *found == name).map_or(&Cell::Null, |(_, cell)| cell)
+    }
+
+    /// The number in a column; `None` if it holds none.
+    pub fn integer(&self, name: &str) -> Option<i64> {
+        i64::from_cell(self.cell(name))
+    }
+
+    /// The text in a column; `None` if it holds none.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.cell(name) {
+            Cell::Text(bytes) => str::from_utf8(bytes).ok(),
+            Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Blob(_) => None,
+        }
+    }
+
+    /// The bytes in a column; `None` if it holds none.
+    pub fn bytes(&self, name: &str) -> Option<&[u8]> {
+        match self.cell(name) {
+            Cell::Blob(bytes) => Some(bytes),
+            Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Text(_) => None,
+        }
+    }
+
+    /// The names and values of these columns, by which a person finds the row.
+    pub fn named(&self, names: &[&str]) -> String {
+        let named: Vec<_> = names.iter().map(|name| format!("{name} {}", self.cell(name))).collect();
+        named.join(", ")
+    }
+
+    /// The columns that differ from the expected ones, quoted and separated by commas. A column that is not expected
+    /// differs, unless another check compares it (`elsewhere`).
+    pub fn differences(&self, expected: &[(&str, Cell)], elsewhere: &[&str]) -> Option<String> {
+        let expected = |name: &str| expected.iter().find(|(listed, _)| *listed == name).map(|(_, cell)| cell);
+        let differing =
+            self.iter().filter(|(name, cell)| !elsewhere.contains(name) && expected(name) != Some(*cell));
+        let names: Vec<_> = differing.map(|(name, _)| format!("`{name}`")).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    /// The value of a column that always has this type.
+    ///
+    /// # Errors
+    /// [`sqlx::Error::Decode`], which names the column, for a value of another type.
+    pub fn get<T: FromCell>(&self, name: &str) -> Result<T, sqlx::Error> {
+        T::from_cell(self.cell(name)).ok_or_else(|| other_type(name))
+    }
+
+    /// The value of the column at this index, from 0, for a column without a name.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn at<T: FromCell>(&self, index: usize) -> Result<T, sqlx::Error> {
+        let cell = self.cells.get(index).unwrap_or(&Cell::Null);
+        T::from_cell(cell).ok_or_else(|| other_type(self.names.get(index).map_or("", String::as_str)))
+    }
+}
+
+fn other_type(name: &str) -> sqlx::Error {
+    sqlx::Error::Decode(format!("the column `{name}` has a value of another type").into())
+}
