@@ -111,16 +111,17 @@ fn pay(cluster: &Cluster, key: &str) {
     assert_eq!(paid["state"], "published", "{paid}");
 }
 
-/// The system calls that make writes durable, or write, with their fault, and the first call of the payment that fails. A node's
-/// four steps of a payment sync once each: admission (at the last approval), policy receipt, share, publication.
-const NODE_FAULTS: [(&str, &str, Option<&str>); 7] = [
-    ("fdatasync,fsync", "error=EIO:when=1+", Some("/approve")),
-    ("fdatasync,fsync", "error=EIO:when=2+", Some("/execute")),
-    ("fdatasync,fsync", "error=EIO:when=3+", Some("/execute")),
-    ("fdatasync,fsync", "error=EIO:when=4+", Some("/publish")),
-    ("fdatasync,fsync", "error=EIO:when=3", None),
-    ("pwrite64", "error=ENOSPC:when=1+", Some("/approve")),
-    ("pwrite64", "error=EIO:when=4+", Some("/approve")),
+/// The system calls that make writes durable, or write, with their fault, and the first call of the payment that fails, or none. A node's
+/// four steps of a payment sync once each: admission (at the last approval), policy receipt, share, publication; and once more if the log
+/// starts over.
+const NODE_FAULTS: [(&str, &str, &[Option<&str>]); 7] = [
+    ("fdatasync,fsync", "error=EIO:when=1+", &[Some("/approve")]),
+    ("fdatasync,fsync", "error=EIO:when=2+", &[Some("/approve"), Some("/execute")]),
+    ("fdatasync,fsync", "error=EIO:when=3+", &[Some("/execute")]),
+    ("fdatasync,fsync", "error=EIO:when=4+", &[Some("/execute"), Some("/publish")]),
+    ("fdatasync,fsync", "error=EIO:when=3", &[None, Some("/execute")]),
+    ("pwrite64", "error=ENOSPC:when=1+", &[Some("/approve")]),
+    ("pwrite64", "error=EIO:when=4+", &[Some("/approve")]),
 ];
 
 #[test]
@@ -133,7 +134,7 @@ fn node_whose_disk_fails_at_any_step_signs_once_and_works_again() {
         let (path, id) = submit(cluster.address(), &format!("fault-{index}"));
         let faults = Faults::begin(cluster.node(0).pid(), calls, fault);
         let failed = try_all(cluster.address(), &path);
-        assert_eq!(failed, expected, "{calls} {fault}");
+        assert!(expected.contains(&failed), "{calls} {fault}: {failed:?}");
         cluster.node(0).wait_for_line("the node's store failed");
         faults.end();
         complete(cluster.address(), &path);
@@ -154,13 +155,13 @@ fn node_whose_disk_fails_at_any_step_signs_once_and_works_again() {
     pay(&cluster, "after");
 }
 
-/// As above, of the gateway, which commits ten times in a payment.
+/// As above, of the gateway, which commits seven times in a payment.
 #[test]
 fn gateway_whose_disk_fails_at_any_commit_loses_nothing_and_works_again() {
     let mut cluster = Cluster::start(3);
     pay(&cluster, "before");
     let mut paid = vec![];
-    let faults = (1..=8).map(|n| ("fdatasync,fsync", format!("error=EIO:when={n}+")));
+    let faults = (1..=6).map(|n| ("fdatasync,fsync", format!("error=EIO:when={n}+")));
     let full = [1, 4].map(|n| ("pwrite64", format!("error=ENOSPC:when={n}+")));
     for (index, (calls, fault)) in faults.chain(full).enumerate() {
         let (path, id) = submit(cluster.address(), &format!("fault-{index}"));

@@ -42,6 +42,7 @@
 //! # }
 //! ```
 
+mod checkpointer;
 mod connect;
 mod connection;
 mod copy;

@@ -28,8 +28,12 @@ pub(crate) const STATEMENTS_CACHED_MAX: usize = 256;
 /// Page cache of the writer's connection in KiB. Holds the hot end of every index, so that a transition reads no disk.
 pub(crate) const WRITER_CACHE_KIB: u32 = 16 * 1024;
 
-/// Pages of log (4 KiB each) after which it is moved into the database, which costs two syncs and writes each changed page
-/// once: 32 MiB instead of SQLite's 4, because an operation takes some kilobytes and is rewritten ten times.
+/// How long after a commit the log is moved into the database file, beside the writer. That costs two syncs and writes each changed page
+/// once, and an operation is rewritten for as long as it lives: the longer, the less is written, and the longer the log.
+pub(crate) const CHECKPOINT_EVERY: Duration = Duration::from_millis(300);
+
+/// Pages of log (4 KiB each) after which the writer moves it by itself, while its callers wait: 32 MiB, which the log reaches only while
+/// reads keep it from starting over.
 pub(crate) const CHECKPOINT_PAGES: u32 = 8 * 1024;
 
 /// The size in bytes to which a checkpoint cuts the log back, if a long read has let it grow.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sqlx::error::ErrorKind;
 
+use crate::checkpointer::Checkpointer;
 use crate::connect::{Link, is_disk_full, log_unclosed};
 use crate::connection::Connection;
 use crate::counters::Tally;
@@ -31,13 +32,16 @@ pub(crate) struct Session<S> {
     // INVARIANT: while `conn` is `Some`, equal to what `State::load` would read.
     state: S,
     tally: Arc<Tally>,
+    /// `None` when the session ends.
+    checkpointer: Option<Checkpointer>,
 }
 
 impl<S: State> Session<S> {
     /// Loads the state on a connection that is open and migrated.
     pub(crate) fn start(link: Link, mut conn: Connection, tally: Arc<Tally>) -> Result<Self, sqlx::Error> {
         let state = at_once(S::load(&mut conn))?;
-        Ok(Self { link, conn: Some(conn), state, tally })
+        let checkpointer = Some(Checkpointer::start(link.clone()));
+        Ok(Self { link, conn: Some(conn), state, tally, checkpointer })
     }
 
     /// Runs the jobs in one transaction. Each time all have run, `top_up` may add more. The state changes only if the
@@ -67,6 +71,7 @@ impl<S: State> Session<S> {
             Ok(()) => {
                 self.conn = Some(conn);
                 self.tally.record_commit(jobs.len());
+                self.checkpointer.iter().for_each(Checkpointer::note_commit);
                 Outcome::Committed
             }
             Err(error) if is_deferred_constraint(&error) => {
@@ -113,6 +118,7 @@ impl<S: State> Session<S> {
 
     /// Empties the log and closes the connection.
     pub(crate) fn finish(mut self) {
+        self.checkpointer = None;
         match self.checkpoint() {
             Ok(true) => {}
             Ok(false) => tracing::warn!("the database log was not emptied: a read was still running"),
