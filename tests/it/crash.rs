@@ -8,7 +8,7 @@ use crate::harness::verify;
 use serde_json::{Value, json};
 
 /// Number of commits of key creation plus payment; `whole_payment_makes_n_commits` checks it.
-const N_COMMITS: u32 = 18;
+const N_COMMITS: u32 = 15;
 
 /// Publishes a payment; returns its view, or an error if the process dies meanwhile.
 fn pay(address: &str) -> std::io::Result<Value> {

@@ -10,7 +10,7 @@ use crate::harness::verify;
 use serde_json::{Value, json};
 
 /// Number of commits of the whole sequence; `whole_key_life_makes_n_commits` checks it.
-const N_COMMITS: u32 = 68;
+const N_COMMITS: u32 = 64;
 
 /// Number of effects of each kind in the whole sequence, in the order of the steps.
 const STEPS: [(&str, u32); 6] = [

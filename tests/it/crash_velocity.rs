@@ -14,7 +14,7 @@ const DAY_MAX: i64 = 100;
 const PAID: i64 = 60;
 
 /// The number of the commit with the payment's decision; [`assert_counted_once`] checks it.
-const DECISION_COMMIT: u32 = 12;
+const DECISION_COMMIT: u32 = 11;
 
 /// Whether the killed process had committed the payment's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

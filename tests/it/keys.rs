@@ -172,8 +172,8 @@ fn operation_admitted_under_the_old_authority_key_executes_after_rotation() {
 
 /// Kills the process after the commit of a payment's decision, before a node receives it; returns the payment's path.
 fn kill_after_decision(folder: &Path) -> String {
-    // Eight commits of the key creation, then submission, two approvals, and the decision.
-    let mut process = Process::start(folder, Some("after-commit:12"), &[]);
+    // Eight commits of the key creation, then submission, approval, and the last approval with the decision.
+    let mut process = Process::start(folder, Some("after-commit:11"), &[]);
     let submitted = process.post(SIGN, Some(&payment("decided")));
     let path = samples::path(&submitted["operation"], "");
     process.post(&format!("{path}/approve"), Some(&approval("alice")));

@@ -3,6 +3,7 @@
 use crate::gaps::Gap;
 use crate::orders::Order;
 use crate::parts::N_APPROVALS;
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::CustodyKey;
@@ -60,16 +61,20 @@ impl Judge {
         let id = commit.operation.id;
         let mut folded = self.operations.get(&id).map(|known| known.operation.clone());
         let mut lost = Vec::new();
-        for event in &commit.events {
+        for ChainedEvent { event, .. } in &commit.events {
             // As for the evidence verifier.
             let ends_attempt = match &event.change {
                 Change::AttemptLost { receipts, .. } => !receipts.is_empty(),
                 change => matches!(change, Change::Aborted { .. }),
             };
-            if let (true, Some(Phase::Executing { attempt })) =
-                (ends_attempt, folded.as_ref().map(|before| &before.phase))
-            {
-                lost.push(*attempt);
+            let may_have_begun = |before: &&Operation| {
+                matches!(
+                    before.phase,
+                    Phase::IssuingReceipt | Phase::ReceiptMaterialized | Phase::Executing { .. }
+                )
+            };
+            if ends_attempt && let Some(before) = folded.as_ref().filter(may_have_begun) {
+                lost.push(before.executed_attempt());
             }
             folded = match folded {
                 Some(before) => Some(evolve(before, event)),

@@ -6,6 +6,7 @@ use crate::reads::{AroundReads, Reads};
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, AdmissionDecision, Authorities, verify_signed};
 use gateway_domain::dsse::Envelope;
+use gateway_domain::evidence::{ChainedEvent, continued};
 use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
@@ -159,9 +160,15 @@ impl AroundReads for Ways {
 #[async_trait]
 impl SignAdmission for Ways {
     /// As the gateway asks an authority in a process of its own: with the operation's events.
-    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError> {
+    async fn sign(
+        &self,
+        request: AdmissionRequest<'_>,
+        unrecorded: &[ChainedEvent],
+    ) -> Result<Admission, SignError> {
         let id = request.operation.id;
-        let events = Reads(self.clone()).operation_events(id).await.map_err(ReadError::into_unavailable)?;
+        let events = Reads(self.clone()).operation_events(id).await;
+        let events = events.map_err(ReadError::into_unavailable)?;
+        let events = continued(events, unrecorded).ok_or(SignError::Outdated)?;
         let sent = DecisionRequest {
             events: events.into_iter().map(Into::into).collect(),
             bundle_hash: request.policy.bundle_hash,

@@ -19,6 +19,17 @@ pub struct ChainedEvent {
 }
 
 impl ChainedEvent {
+    /// The event after one with the hash `previous`. `fresh` is its salt, unless it hides nothing.
+    ///
+    /// # Errors
+    /// [`CanonicalError`] for a value with a floating-point number, which an event never has.
+    pub fn after(previous: Hex32, event: Event, fresh: Salt) -> Result<Self, CanonicalError> {
+        let redacted = redact(&event, &fresh)?;
+        let hash = event_hash(previous, &redacted.event)?;
+        let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
+        Ok(Self { event, salt, hash })
+    }
+
     /// The redacted form, which the chain hashes.
     pub fn redact(&self) -> Result<Redacted, CanonicalError> {
         redact(&self.event, &self.salt)
@@ -32,6 +43,20 @@ impl ChainedEvent {
     }
 }
 
+/// Stored events, with those that are going to be stored after them; some of these may be stored by now. `None` if another event follows
+/// the stored ones.
+#[must_use]
+pub fn continued(mut stored: Vec<ChainedEvent>, next: &[ChainedEvent]) -> Option<Vec<ChainedEvent>> {
+    let head = stored.last().map_or(Hex32::ZERO, |last| last.hash);
+    let n_stored = next.iter().position(|event| event.hash == head).map_or(0, |last| last.saturating_add(1));
+    let missing = next.get(n_stored..).unwrap_or_default();
+    if missing.first().is_some_and(|first| !first.follows(head)) {
+        return None;
+    }
+    stored.extend_from_slice(missing);
+    Some(stored)
+}
+
 /// `SHA-256("svc/event/v2" || previous hash || canonical event)` of the [redacted](redact) event. The previous hash of the
 /// first event is zero. The hash of an operation's last event is its `record_root`.
 ///
@@ -42,4 +67,27 @@ pub fn event_hash(previous: Hex32, redacted: &Value) -> Result<Hex32, CanonicalE
     let hasher =
         Sha256::new().chain_update("svc/event/v2").chain_update(previous.as_bytes()).chain_update(bytes);
     Ok(Hex32::new(hasher.finalize().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::samples::chained;
+
+    #[test]
+    fn stored_events_are_continued_by_those_that_follow_them() {
+        let golden: Vec<Event> = serde_json::from_str(include_str!("../golden/events.json")).unwrap();
+        let all = chained(Hex32::ZERO, golden.into_iter().take(4));
+        for n_stored in 1..=4 {
+            assert_eq!(
+                continued(all[..n_stored].to_vec(), &all[1..]).as_ref(),
+                Some(&all),
+                "{n_stored} stored"
+            );
+            assert_eq!(continued(all[..n_stored].to_vec(), &[]).as_deref(), Some(&all[..n_stored]));
+        }
+        let mut other = all[..2].to_vec();
+        other.extend(chained(all[1].hash, [all[3].event.clone()]));
+        assert_eq!(continued(other, &all[2..]), None, "another writer continued them");
+    }
 }

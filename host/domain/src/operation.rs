@@ -47,7 +47,7 @@ pub use event::{
     Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, Requester,
     SIGNATURE_SCOPE, SettledEffect, Submission,
 };
-pub use next::{Step, next};
+pub use next::{Step, may_wait_for_outcome, next};
 pub use order::{contradicts_content, may_follow};
 pub use phase::{NextAction, OwnStep, Phase, State};
 pub use plan::{Plan, plan, target};

@@ -8,6 +8,7 @@ use crate::ports::{AdmissionRequest, SpendingRead};
 use crate::session::Session;
 use gateway_domain::approval::LapsedApproval;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::fit::{EPOCH_CONFLICT, KEY_NOT_ACTIVE, KeyError, check_key, check_named_key};
 use gateway_domain::key::{CustodyKey, KeyState};
@@ -16,18 +17,23 @@ use gateway_domain::operation::{
 };
 use gateway_domain::policy::{self, Moment, SpendingTotals};
 use gateway_domain::time::EpochMs;
+use std::pin::pin;
+use std::time::Duration;
 use tracing::Instrument;
 
 /// Attempts at one signature in one drive. A node that restarted costs one; a node that fails again and again, for example because
 /// its disk does, would otherwise cost attempts without a pause, with a share of the other signers for each.
 const ATTEMPTS_PER_DRIVE: u32 = 4;
 
+/// How long events wait for the outcome of an effect that they may be committed with.
+const RECORDED_WITHIN: Duration = Duration::from_millis(100);
+
 /// Evaluations of one decision in one drive. The second one has the authorities' totals; between two, other payments can raise them.
 const EVALUATIONS_PER_DRIVE: u32 = 4;
 
 impl Session<'_> {
     /// Performs the steps that the operation owes, until it rests. All decided events are committed before each
-    /// effect and at the end.
+    /// effect, but for those that [may wait](may_wait_for_outcome) for its outcome, and at the end.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`] when a dependency did not answer: the operation still owes its step, and a later drive
@@ -50,7 +56,9 @@ impl Session<'_> {
                     self.decide(*action)?;
                 }
                 Step::Perform(effect) => {
-                    self.commit().await?;
+                    if !self.has_waiting_events() {
+                        self.commit().await?;
+                    }
                     if effect.id.step == EffectStep::Decision && self.lapse().await? {
                         continue;
                     }
@@ -65,7 +73,7 @@ impl Session<'_> {
                     let step = effect.id.step.as_str();
                     let operation_id = self.operation.id;
                     let span = tracing::info_span!(target: "trace", "effect", step, %operation_id);
-                    let performed = self.engine.perform(&effect, &self.operation).instrument(span).await?;
+                    let performed = self.perform(&effect).instrument(span).await?;
                     failpoint(&format!("performed-{}", effect.id.step.as_str()));
                     match performed {
                         Performed::Settled(settled) => self.settle(&effect, *settled).await?,
@@ -84,6 +92,24 @@ impl Session<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Performs an effect after all decided events are committed, but for those that may wait. If it takes long or fails, these are
+    /// committed without its outcome.
+    async fn perform(&mut self, effect: &Effect) -> Result<Performed, EngineError> {
+        if !self.has_waiting_events() {
+            return self.engine.perform(effect, &self.operation, &[]).await;
+        }
+        let (engine, operation, waiting) = (self.engine, self.operation.clone(), self.chained()?.to_vec());
+        let mut performing = pin!(engine.perform(effect, &operation, &waiting));
+        let in_time = tokio::time::timeout(RECORDED_WITHIN, &mut performing).await;
+        if matches!(in_time, Err(_) | Ok(Err(_))) {
+            self.commit().await?;
+        }
+        match in_time {
+            Ok(performed) => performed,
+            Err(_) => performing.await,
         }
     }
 
@@ -143,10 +169,16 @@ impl From<Outcome> for Performed {
 }
 
 impl Inner {
-    async fn perform(&self, effect: &Effect, operation: &Operation) -> Result<Performed, EngineError> {
+    /// Performs an effect. `waiting`: events of the operation that are not committed yet.
+    async fn perform(
+        &self,
+        effect: &Effect,
+        operation: &Operation,
+        waiting: &[ChainedEvent],
+    ) -> Result<Performed, EngineError> {
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         match effect.id.step {
-            EffectStep::Decision => self.obtain_decision(operation, key.as_ref()).await,
+            EffectStep::Decision => self.obtain_decision(operation, waiting, key.as_ref()).await,
             EffectStep::Admission
             | EffectStep::PolicyReceipt
             | EffectStep::Execute
@@ -162,6 +194,7 @@ impl Inner {
     async fn obtain_decision(
         &self,
         operation: &Operation,
+        waiting: &[ChainedEvent],
         key: Option<&CustodyKey>,
     ) -> Result<Performed, EngineError> {
         let key = match key {
@@ -184,7 +217,7 @@ impl Inner {
             None => None,
         };
         let spending = self.spending(&operation.tenant, &operation.intent).await?;
-        match self.decide_with(operation, key, spending).await? {
+        match self.decide_with(operation, waiting, key, spending).await? {
             Signing::Ended(outcome) => {
                 Ok(Performed::Settled(Box::new(Settled { outcome: *outcome, party_locks, spending })))
             }
@@ -202,6 +235,7 @@ impl Inner {
     async fn decide_with(
         &self,
         operation: &Operation,
+        waiting: &[ChainedEvent],
         key: Option<&CustodyKey>,
         mut spending: Option<SpendingRead>,
     ) -> Result<Signing, EngineError> {
@@ -210,7 +244,7 @@ impl Inner {
             let policy = self
                 .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending)
                 .await?;
-            let signing = self.sign_if_allowed(operation, key, policy).await?;
+            let signing = self.sign_if_allowed(operation, waiting, key, policy).await?;
             n_evaluations += 1;
             let Signing::Spent(admitted) = signing else { return Ok(signing) };
             let raised =
@@ -226,6 +260,7 @@ impl Inner {
     async fn sign_if_allowed(
         &self,
         operation: &Operation,
+        waiting: &[ChainedEvent],
         key: Option<&CustodyKey>,
         policy: policy::Outcome,
     ) -> Result<Signing, EngineError> {
@@ -253,7 +288,7 @@ impl Inner {
             not_before_ms: EpochMs(now.0.saturating_sub(CLOCK_SKEW_MS)),
             not_after_ms: now.plus_ms(self.rules.admission_ttl_ms),
         };
-        match self.ports.authority.sign(request).await {
+        match self.ports.authority.sign(request, waiting).await {
             Ok(admission) => {
                 let admission = Box::new(admission);
                 Ok(Signing::ended(Outcome::DecisionSigned { policy, admission }))
@@ -261,6 +296,7 @@ impl Inner {
             Err(SignError::Spent(admitted)) => Ok(Signing::Spent(admitted)),
             Err(SignError::Lapsed(lapsed)) => Ok(Signing::Lapsed(lapsed)),
             Err(SignError::Refused(why)) => Ok(Signing::ended(rejection("authority_refused", why, None))),
+            Err(SignError::Outdated) => Err(EngineError::Conflict),
             Err(SignError::Unavailable(why)) => Err(why.into()),
         }
     }

@@ -54,6 +54,9 @@ pub enum SignError {
     /// take their place.
     #[error("the authorities do not count approvals")]
     Lapsed(Vec<LapsedApproval>),
+    /// Another replica has changed the operation meanwhile.
+    #[error("the operation was changed by another replica")]
+    Outdated,
     /// So many authorities refuse for good that the others are too few to sign.
     #[error("the authorities refuse: {0}")]
     Refused(String),

@@ -15,7 +15,7 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::key::{CustodyKey, Epoch};
-use gateway_domain::operation::{Effect, Event, Operation, Outcome};
+use gateway_domain::operation::{Effect, Operation, Outcome};
 use gateway_domain::policy::{self, Facts, SpendingTotals};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
@@ -68,8 +68,8 @@ pub struct Record {
 pub struct Commit {
     /// The operation after `events`.
     pub operation: Operation,
-    /// The new events, in order; never empty.
-    pub events: Vec<Event>,
+    /// The new events, in order; never empty. Each follows the one before, and the first one `previous_record_root`.
+    pub events: Vec<ChainedEvent>,
     /// Head of the operation's chain before the events; zero for a new operation.
     pub previous_record_root: Hex32,
     /// The keys that the events change, each once: a rotation changes two.
@@ -317,8 +317,12 @@ pub trait EvaluatePolicy: Send + Sync {
 /// Signs admission decisions.
 #[async_trait]
 pub trait SignAdmission: Send + Sync {
-    /// Signs the decision.
-    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError>;
+    /// Signs the decision. `unrecorded`: the operation's events after those that are stored.
+    async fn sign(
+        &self,
+        request: AdmissionRequest<'_>,
+        unrecorded: &[ChainedEvent],
+    ) -> Result<Admission, SignError>;
 
     /// The decision in the envelope, if enough authorities signed it. It may have expired.
     fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision>;

@@ -4,20 +4,24 @@
 //! again when another replica changed the operation in the meantime.
 
 use crate::engine::{Engine, Inner};
-use crate::error::EngineError;
+use crate::error::{Dependency, EngineError, Unavailable};
 use crate::failpoint::failpoint;
 use crate::locks::Locked;
 use crate::ports::{Commit, Committed, KeyChange, RateLimited, Record, SpendingRead, Visibility};
 use crate::rate_limit::{Quota, Token};
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{self, Keys};
 use gateway_domain::operation::{
-    Action, Command, Event, KeySlot, Operation, Refusal, Requester, decide, evolve, replay,
+    Action, Command, Event, KeySlot, Operation, Refusal, Requester, decide, evolve, may_wait_for_outcome,
+    replay,
 };
+use gateway_domain::redaction::Salt;
 use gateway_domain::time::EpochMs;
 use std::future::Future;
+use std::mem;
 
 /// The most runs of a use case while other replicas keep changing the operation.
 const RUNS_MAX: u32 = 8;
@@ -70,6 +74,8 @@ pub(crate) struct Session<'e> {
     pub(crate) operation: Operation,
     record_root: Hex32,
     ledger_root: Hex32,
+    /// The decided events that have their hashes, and those that do not have them yet.
+    chained: Vec<ChainedEvent>,
     pending: Vec<Event>,
     /// The idempotency key of a new operation.
     claim: Option<String>,
@@ -174,6 +180,7 @@ impl<'e> Session<'e> {
             operation,
             record_root,
             ledger_root,
+            chained: Vec::new(),
             pending: Vec::new(),
             claim: None,
             keys: None,
@@ -244,12 +251,32 @@ impl<'e> Session<'e> {
         self.spending = spending;
     }
 
+    /// Whether there are decided events, all of which may be committed with the outcome of the effect that they cause.
+    pub(crate) fn has_waiting_events(&self) -> bool {
+        let may_wait = |event: &Event| may_wait_for_outcome(&self.operation, &event.change);
+        self.uncommitted().next().is_some() && self.uncommitted().all(may_wait)
+    }
+
+    fn uncommitted(&self) -> impl Iterator<Item = &Event> {
+        self.chained.iter().map(|chained| &chained.event).chain(&self.pending)
+    }
+
+    /// The decided events with the hashes that they are going to be committed with.
+    pub(crate) fn chained(&mut self) -> Result<&[ChainedEvent], Unavailable> {
+        for event in mem::take(&mut self.pending) {
+            let previous = self.chained.last().map_or(self.record_root, |last| last.hash);
+            let chained = ChainedEvent::after(previous, event, fresh_salt()?);
+            self.chained.push(chained.map_err(|error| unchained(&error))?);
+        }
+        Ok(&self.chained)
+    }
+
     /// Writes all decided events, in one transaction. Returns once they are durable.
     ///
     /// # Errors
     /// [`EngineError`]: `Conflict`, `RateLimited`, `Unavailable`; nothing was written.
     pub(crate) async fn commit(&mut self) -> Result<(), EngineError> {
-        if self.pending.is_empty() {
+        if self.chained()?.is_empty() {
             return Ok(());
         }
         self.engine.check_may_write()?;
@@ -257,7 +284,7 @@ impl<'e> Session<'e> {
         let commit = Commit {
             operation: self.operation.clone(),
             keys,
-            events: std::mem::take(&mut self.pending),
+            events: mem::take(&mut self.chained),
             previous_record_root: self.record_root,
             claim: self.claim.take(),
             spending: self.spending.take(),
@@ -296,7 +323,7 @@ impl<'e> Session<'e> {
             None => self.engine.keys_of(&self.operation).await?,
         };
         let fold = |keys, event: &Event| transitions::after(keys, &self.operation, event);
-        let after = self.pending.iter().fold(before.clone(), fold);
+        let after = self.uncommitted().fold(before.clone(), fold);
         let changes = [(before.subject, after.subject), (before.successor, after.successor)];
         Ok(changes.into_iter().filter_map(|(before, after)| key_change(before, after?)).collect())
     }
@@ -314,6 +341,16 @@ impl<'e> Session<'e> {
     pub(crate) fn into_record(self) -> Record {
         Record { operation: self.operation, record_root: self.record_root, ledger_root: self.ledger_root }
     }
+}
+
+fn fresh_salt() -> Result<Salt, Unavailable> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|error| unchained(&error))?;
+    Ok(Salt::new(random))
+}
+
+fn unchained(error: &dyn std::error::Error) -> Unavailable {
+    Unavailable::new(Dependency::Store, format!("an event cannot be hashed: {error}"))
 }
 
 /// The change of a key; `None` if it is unchanged.

@@ -5,6 +5,7 @@ use gateway_domain::admission::{self, Admission, AdmissionDecision, Authorities}
 use gateway_domain::approval::{Approval, LapsedApproval};
 use gateway_domain::dsse::{self, Envelope};
 use gateway_domain::error_chain;
+use gateway_domain::evidence::{ChainedEvent, continued};
 use gateway_domain::ids::Hex32;
 use gateway_domain::names::is_same_person;
 use gateway_domain::policy::SpendingTotals;
@@ -150,17 +151,21 @@ impl SignAdmission for PolicyAuthorities {
     /// so that one without the bundle gets it.
     ///
     /// # Errors
-    /// [`SignError::Spent`], [`SignError::Lapsed`], [`SignError::Refused`] when so many refuse that the others are too few;
+    /// [`SignError::Outdated`]; [`SignError::Spent`], [`SignError::Lapsed`], [`SignError::Refused`] when so many refuse that the others are too few;
     /// [`Dependency::Authority`] when too few authorities answer, or agree; the detail has the reason of each.
-    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError> {
+    async fn sign(
+        &self,
+        request: AdmissionRequest<'_>,
+        unrecorded: &[ChainedEvent],
+    ) -> Result<Admission, SignError> {
         let started = Instant::now();
         let span =
             tracing::info_span!(target: "trace", "authority.decide", operation_id = %request.operation.id);
-        let signed = self.decide(request).instrument(span).await;
+        let signed = self.decide(request, unrecorded).instrument(span).await;
         let result = match &signed {
             Ok(_) => "ok",
             Err(SignError::Spent(_) | SignError::Lapsed(_) | SignError::Refused(_)) => "denied",
-            Err(SignError::Unavailable(_)) => "error",
+            Err(SignError::Outdated | SignError::Unavailable(_)) => "error",
         };
         histogram!(DURATION, "result" => result).record(started.elapsed());
         signed
@@ -190,9 +195,14 @@ impl SignAdmission for PolicyAuthorities {
 }
 
 impl PolicyAuthorities {
-    async fn decide(&self, request: AdmissionRequest<'_>) -> Result<Admission, SignError> {
+    async fn decide(
+        &self,
+        request: AdmissionRequest<'_>,
+        unrecorded: &[ChainedEvent],
+    ) -> Result<Admission, SignError> {
         let events = self.reads.operation_events(request.operation.id).await;
         let events = events.map_err(ReadError::into_unavailable)?;
+        let events = continued(events, unrecorded).ok_or(SignError::Outdated)?;
         let sent = Arc::new(DecisionRequest {
             events: events.into_iter().map(Into::into).collect(),
             bundle_hash: request.policy.bundle_hash,
@@ -518,6 +528,7 @@ mod tests {
                 }
                 SignError::Spent(_) => "spent".to_owned(),
                 SignError::Refused(why) => why,
+                SignError::Outdated => "outdated".to_owned(),
                 SignError::Unavailable(why) => panic!("{why}"),
             })
         };

@@ -15,6 +15,7 @@ use gateway_domain::key::transitions::{self, Keys};
 use gateway_domain::operation::{Change, Event, Failure, KeySlot, State, Submission, evolve, open, replay};
 use gateway_domain::policy::{Input, Moment};
 use gateway_domain::testing::samples::{self, Kind};
+use gateway_domain::testing::samples::chained;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::{
@@ -306,6 +307,7 @@ fn seed(number: u64) -> Measured<Commit> {
         let after = events.iter().fold(Keys { subject: None, successor: None }, keys_after);
         keys.extend(after.subject.map(|key| KeyChange { key, revision_before: None }));
     }
+    let events = chained(Hex32::ZERO, events);
     Ok(Commit { operation, events, previous_record_root: Hex32::ZERO, keys, claim, spending: None })
 }
 
@@ -325,7 +327,7 @@ fn following(record: &Record) -> Commit {
     let event = Event { at_ms: EpochMs(1 << 40), change, requested_by: None, settles: None };
     Commit {
         operation: evolve(record.operation.clone(), &event),
-        events: vec![event],
+        events: chained(record.record_root, [event]),
         previous_record_root: record.record_root,
         keys: Vec::new(),
         claim: None,

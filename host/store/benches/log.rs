@@ -15,6 +15,7 @@ use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{Hex32, OperationId, Tenant};
 use gateway_domain::operation::{Change, Event, Requester, Submission, evolve, open, replay};
+use gateway_domain::testing::samples::chained;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, CommitOperations, ReadLog, Record};
 use gateway_store::Store;
@@ -173,7 +174,7 @@ fn appending(record: &Record, number: u64) -> Commit {
     let event = filler(number);
     Commit {
         operation: evolve(record.operation.clone(), &event),
-        events: vec![event],
+        events: chained(record.record_root, [event]),
         previous_record_root: record.record_root,
         keys: Vec::new(),
         claim: None,
@@ -194,7 +195,7 @@ fn seed(number: u64, n_events: u64) -> Measured<Commit> {
     let claim = Some(id.to_string());
     Ok(Commit {
         operation,
-        events,
+        events: chained(Hex32::ZERO, events),
         previous_record_root: Hex32::ZERO,
         keys: Vec::new(),
         claim,

@@ -8,6 +8,7 @@ use crate::harness::world::World;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{self, Family};
 use gateway_domain::operation::{Change, Event, replay};
+use gateway_domain::testing::samples::chained;
 use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_engine::ports::{
     Activated, Activation, ActivationKind, Commit, CommitOperations, Committed, ReadOperations,
@@ -89,6 +90,7 @@ async fn write_old_payment(world: &World, copied: OperationId) {
         intent::operation_id(&submission.tenant, Family::Product, None, &claim).unwrap();
     let (operation, keys) = (replay(&events).unwrap(), Vec::new());
     let (previous_record_root, claim) = (Hex32::ZERO, Some(claim));
+    let events = chained(previous_record_root, events);
     let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };
     assert!(matches!(world.store.commit(commit).await.unwrap(), Committed::Written(_)));
     // The newest event of the log is from now, again.

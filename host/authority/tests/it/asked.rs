@@ -3,7 +3,6 @@
 use crate::support::{authority, derivation, key, key_id, payment, policy};
 use gateway_domain::admission::Admission;
 use gateway_domain::approval::SigningRule;
-use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyRef};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
@@ -12,7 +11,6 @@ use gateway_domain::operation::{
 };
 use gateway_domain::policy::facts::{Rules, facts_for};
 use gateway_domain::policy::{Moment, Outcome, Recorded, SpendingTotals};
-use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::testing::samples;
 use gateway_domain::time::EpochMs;
 use gateway_policy::testing::{committed, committed_bundle, committed_trust, engine, verify};
@@ -135,14 +133,7 @@ pub(crate) fn evaluated(events: &[Event], rules: &Rules, key: Option<&CustodyKey
 
 /// The events with their hashes.
 pub(crate) fn chain(events: Vec<Event>) -> Vec<HistoryEvent> {
-    let mut previous = Hex32::ZERO;
-    let chained = events.into_iter().map(|event| {
-        let salt = Salt::new([7; 32]);
-        let hash = event_hash(previous, &redact(&event, &salt).unwrap().event).unwrap();
-        previous = hash;
-        HistoryEvent::from(ChainedEvent { event, salt, hash })
-    });
-    chained.collect()
+    samples::chained(Hex32::ZERO, events).into_iter().map(HistoryEvent::from).collect()
 }
 
 pub(crate) fn request(subjects: &[&str]) -> DecisionRequest {

@@ -2,8 +2,10 @@
 
 use super::command::Action;
 use super::effect::Effect;
+use super::event::Change;
 use super::phase::Phase;
 use super::state::Operation;
+use crate::intent::OperationType;
 use crate::step::{EffectId, EffectStep};
 use std::collections::BTreeSet;
 
@@ -46,4 +48,26 @@ pub fn next(operation: &Operation) -> Step {
             perform_on(undiscarded.clone(), EffectStep::Discard, *round)
         }
     }
+}
+
+/// Whether a change of a signature may become durable with the outcome of the effect that follows it, in one commit, and not before the
+/// effect. If the process ends between the two, the change is lost, and nodes answer a repeat of the effect as they answered this one:
+///
+/// - The last approval: the approver has no answer, and approves again or does not. The authority decides anew.
+/// - The policy receipts and the start of the first attempt: the operation owes the receipts again, and the result of that attempt counts
+///   from the request to execute on. A later attempt begins with the nodes' word that the one before has ended, which must not be lost.
+/// - The request to publish: the operation rests until it is published again.
+///
+/// Every other change makes something of what authorities and nodes did count, or lets them do what can be done once.
+#[must_use]
+pub const fn may_wait_for_outcome(operation: &Operation, change: &Change) -> bool {
+    let waits = matches!(
+        change,
+        Change::ApprovalRecorded { .. }
+            | Change::QuorumReached
+            | Change::ReceiptMaterialized { .. }
+            | Change::CeremonyStarted { attempt: 1 }
+            | Change::PublicationRequested { .. }
+    );
+    waits && matches!(operation.intent.operation_type(), OperationType::Sign)
 }

@@ -290,7 +290,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.phase = Phase::Admitting;
         }
         Change::AdmissionApplied { .. } => operation.phase = Phase::Admitted,
-        Change::ExecutionRequested { .. } => operation.phase = Phase::IssuingReceipt,
+        Change::ExecutionRequested { .. } => execution_requested(&mut operation),
         Change::ReceiptMaterialized { policy_receipt_id, .. } => {
             operation.policy_receipt_id.clone_from(policy_receipt_id);
             operation.phase = Phase::ReceiptMaterialized;
@@ -355,6 +355,14 @@ fn epoch_decided(operation: &mut Operation, staged: &Staged, receipts: &[NodeRec
     operation.failure = None;
     let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
     operation.phase = Phase::CommittingEpoch { attempt: 1, unacked };
+}
+
+/// The first attempt at a signature may begin before it is recorded, so from here on its result counts.
+fn execution_requested(operation: &mut Operation) {
+    operation.phase = Phase::IssuingReceipt;
+    if operation.intent.operation_type() == OperationType::Sign {
+        operation.attempt = 1;
+    }
 }
 
 fn begin_attempt(operation: &mut Operation, attempt: u32) {

@@ -19,6 +19,7 @@ fn check_all_seeds(kind: Kind) {
     }
     println!("{kind:?}: {totals:?}");
     assert!(totals.n_crashes > 2 * SEEDS.end, "too few crashes: {totals:?}");
+    assert!(totals.n_lost > SEEDS.end / 10, "too few crashes lose events: {totals:?}");
     assert!(totals.n_published > SEEDS.end / 4, "too few published operations: {totals:?}");
     assert!(totals.n_failed > 0, "some operations fail: {totals:?}");
     let n_ended = [totals.n_rejected, totals.n_cancelled, totals.n_outvoted, totals.n_lapsed];

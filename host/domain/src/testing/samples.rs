@@ -4,14 +4,26 @@ use crate::admission::{Admission, AdmissionDecision};
 use crate::approval::Approval;
 use crate::binding::ClientBinding;
 use crate::dsse::Envelope;
+use crate::evidence::ChainedEvent;
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::{Intent, OperationType, Payment, PublicationMode, Refresh, SigningTerms};
 use crate::key::{CustodyKey, Epoch, KeyState, PublicKey};
-use crate::operation::{KeySlot, Operation, Submission, target};
+use crate::operation::{Event, KeySlot, Operation, Submission, target};
 use crate::policy::{Decision, Outcome, Quorum, Request};
+use crate::redaction::Salt;
 use crate::roster::{Roster, Threshold};
 use crate::samples;
 use crate::time::EpochMs;
+
+/// The events in the chain of one operation, after the event with the hash `previous`. They have the same salt.
+pub fn chained(mut previous: Hex32, events: impl IntoIterator<Item = Event>) -> Vec<ChainedEvent> {
+    let chain = |event| {
+        let chained = ChainedEvent::after(previous, event, Salt::new([7; 32])).unwrap();
+        previous = chained.hash;
+        chained
+    };
+    events.into_iter().map(chain).collect()
+}
 
 /// The kinds of intents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

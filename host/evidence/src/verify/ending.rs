@@ -7,6 +7,7 @@
 use super::EvidenceReader;
 use super::operation::Replayed;
 use crate::report::{Findings, Report};
+use gateway_domain::intent::OperationType;
 use gateway_domain::operation::{Change, EffectStep, Operation, Phase, Plan, State};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
@@ -106,7 +107,13 @@ fn begun(replayed: &Replayed) -> BTreeSet<EffectStep> {
     for event in &replayed.events {
         match &event.change {
             Change::DecisionSigned { .. } => _ = begun.insert(EffectStep::Admission),
-            Change::ExecutionRequested { .. } => _ = begun.insert(EffectStep::PolicyReceipt),
+            Change::ExecutionRequested { .. } => {
+                begun.insert(EffectStep::PolicyReceipt);
+                // Nodes may sign before it is recorded that they do.
+                if replayed.operation.intent.operation_type() == OperationType::Sign {
+                    begun.extend([EffectStep::Execute, EffectStep::Discard]);
+                }
+            }
             // A signer that does not complete an attempt discards that attempt.
             Change::CeremonyStarted { .. } => begun.extend([EffectStep::Execute, EffectStep::Discard]),
             Change::EpochDecided { .. } => _ = begun.insert(EffectStep::CommitEpoch),

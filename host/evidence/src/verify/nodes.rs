@@ -63,8 +63,12 @@ impl<'a> Comparison<'a> {
         let mut lost_attempts = BTreeSet::new();
         for_each_event(&replayed.events, |_, before, event| {
             let ends_attempt = matches!(event.change, Change::AttemptLost { .. } | Change::Aborted { .. });
-            if let (true, Phase::Executing { attempt }) = (ends_attempt, &before.phase) {
-                lost_attempts.insert(*attempt);
+            let may_have_begun = matches!(
+                before.phase,
+                Phase::IssuingReceipt | Phase::ReceiptMaterialized | Phase::Executing { .. }
+            );
+            if ends_attempt && may_have_begun {
+                lost_attempts.insert(before.executed_attempt());
             }
         });
         Self {

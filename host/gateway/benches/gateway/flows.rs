@@ -8,6 +8,7 @@ use crate::{Measured, http, median, world};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Change, Event, replay};
 use gateway_domain::testing::requests::{payment, publication};
+use gateway_domain::testing::samples::chained;
 use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadOperations};
 use gateway_store::Store;
 use operation_gateway::OpenFleet;
@@ -32,27 +33,24 @@ enum Durable {
 }
 
 /// A flow as the engine drives it: submission, approvals, admission, receipt, execution, publication.
-const FLOW: [Durable; 14] = {
+const FLOW: [Durable; 11] = {
     use Durable::{Events, Nodes};
     [
         Events(2),
         Events(1),
-        Events(2),
+        Events(3),
         Nodes(3),
         Events(1),
         Events(1),
         Nodes(3),
-        Events(1),
-        Events(2),
         Nodes(2),
-        Events(1),
-        Events(1),
+        Events(3),
         Nodes(3),
-        Events(1),
+        Events(2),
     ]
 };
 
-const N_COMMITS: u64 = 10 + 11;
+const N_COMMITS: u64 = 7 + 11;
 
 pub(crate) async fn measure() -> Measured<()> {
     let folder = tempfile::tempdir()?;
@@ -295,7 +293,7 @@ impl Recording {
         self.committed.extend(events.iter().cloned());
         let commit = Commit {
             operation: replay(&self.committed).ok_or("no operation")?,
-            events,
+            events: chained(self.record_root, events),
             previous_record_root: self.record_root,
             keys: Vec::new(),
             claim,

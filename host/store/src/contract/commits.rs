@@ -7,9 +7,10 @@ use super::samples::{
 };
 use gateway_domain::ids::{KeyId, KeyRef, Tenant};
 use gateway_domain::operation::Event;
+use gateway_domain::testing::samples::chained;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Dependency;
-use gateway_engine::ports::{CommitOperations, Committed, ReadOperations};
+use gateway_engine::ports::{CommitOperations, Committed, ReadOperations, Record};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -20,7 +21,7 @@ pub(crate) async fn new_operation_is_read_back(deployment: &impl Deployment) {
     assert_eq!(record.operation, commit.operation);
     assert_eq!(store.operation_load(id(1)).await.unwrap(), Some(record));
     let events = store.operation_events(id(1)).await.unwrap();
-    assert_eq!(events.into_iter().map(|chained| chained.event).collect::<Vec<_>>(), commit.events);
+    assert_eq!(events, commit.events);
 }
 
 pub(crate) async fn commits_build_on_each_other(deployment: &impl Deployment) {
@@ -92,8 +93,8 @@ pub(crate) async fn operation_cannot_be_created_twice(deployment: &impl Deployme
 pub(crate) async fn wrong_previous_record_root_is_a_conflict(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let record = written(&store, opening_payment(1)).await;
-    let mut commit = following(&record, EpochMs(2), vec![note(1)]);
-    commit.previous_record_root = hex32(9);
+    let elsewhere = Record { record_root: hex32(9), ..record };
+    let commit = following(&elsewhere, EpochMs(2), vec![note(1)]);
     assert_conflict(&store, commit).await;
 }
 
@@ -124,8 +125,8 @@ pub(crate) async fn inconsistent_commit_is_an_error(deployment: &impl Deployment
     let mut empty = opening_payment(1);
     empty.events.clear();
     let mut too_many = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
-    let again = Event { change: note(1), ..too_many.events[0].clone() };
-    too_many.events.extend([again.clone(), again]);
+    let (again, last) = (Event { change: note(1), ..too_many.events[0].event.clone() }, too_many.events[1].hash);
+    too_many.events.extend(chained(last, [again.clone(), again]));
     for commit in [empty, too_many] {
         let id = commit.operation.id;
         let error = store.commit(commit).await.unwrap_err();

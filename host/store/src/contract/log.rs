@@ -104,7 +104,7 @@ pub(crate) async fn every_kind_of_change_is_read_back(deployment: &impl Deployme
     let commit = golden();
     let record = written(&store, commit.clone()).await;
     let events = store.operation_events(record.operation.id).await.unwrap();
-    assert_eq!(events.iter().map(|chained| chained.event.clone()).collect::<Vec<_>>(), commit.events);
+    assert_eq!(events, commit.events);
     assert_root(&store, &[record.operation.id], record.ledger_root).await;
     assert_eq!(store.operation_load(record.operation.id).await.unwrap(), Some(record));
 }

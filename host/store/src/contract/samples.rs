@@ -81,6 +81,7 @@ pub(crate) fn preview(at: EpochMs) -> PreviewRecord {
 pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
     let events = open(submission, at);
     let operation = replay(&events).unwrap();
+    let events = samples::chained(Hex32::ZERO, events);
     let claim = Some(format!("claim-{}", operation.id));
     Commit { operation, events, previous_record_root: Hex32::ZERO, keys: vec![], claim, spending: None }
 }
@@ -90,12 +91,12 @@ pub(crate) fn golden() -> Commit {
     let events: Vec<Event> =
         serde_json::from_str(include_str!("../../../domain/golden/events.json")).unwrap();
     let operation = replay(&events).unwrap();
-    Commit { operation, events, ..opening_payment(1) }
+    Commit { operation, events: samples::chained(Hex32::ZERO, events), ..opening_payment(1) }
 }
 
 /// The golden history's signed decision.
 pub(crate) fn decision_signed() -> Change {
-    let changes = golden().events.into_iter().map(|event| event.change);
+    let changes = golden().events.into_iter().map(|chained| chained.event.change);
     changes.into_iter().find(|change| matches!(change, Change::DecisionSigned { .. })).unwrap()
 }
 
@@ -119,7 +120,7 @@ pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> C
     let operation = events.iter().fold(record.operation.clone(), evolve);
     Commit {
         operation,
-        events,
+        events: samples::chained(record.record_root, events),
         previous_record_root: record.record_root,
         keys: vec![],
         claim: None,
@@ -137,7 +138,7 @@ pub(crate) fn on_key(commit: Commit, before: Option<&CustodyKey>) -> Commit {
 /// The commit with the changes that its events make to the operation's keys.
 pub(crate) fn on_keys(mut commit: Commit, before: Keys) -> Commit {
     let fold = |keys, event: &Event| transitions::after(keys, &commit.operation, event);
-    let after = commit.events.iter().fold(before.clone(), fold);
+    let after = commit.events.iter().map(|chained| &chained.event).fold(before.clone(), fold);
     let pairs = [(before.subject, after.subject), (before.successor, after.successor)];
     let changed = pairs.into_iter().filter(|(before, after)| before != after);
     let change = |(before, after): (Option<CustodyKey>, Option<CustodyKey>)| KeyChange {

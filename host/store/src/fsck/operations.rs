@@ -79,7 +79,7 @@ impl Check<'_> {
     async fn spending(&mut self, id: &Cell, history: Option<&History>) -> Result<(), Stop> {
         let stored = self.rows(SPENDING, std::slice::from_ref(id)).await?;
         let name = format!("operation_id {id}");
-        let expected = history.map(|history| (history, spending(&history.operation, &history.events)));
+        let expected = history.map(|history| (history, spending(&history.operation, history.events.iter())));
         match (stored.first(), expected) {
             (Some(stored), Some((_, Some(Spending::Admitted { columns, .. })))) => {
                 self.differs("spending", stored, &["operation_id"], &columns, &[]);

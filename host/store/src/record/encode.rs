@@ -9,13 +9,12 @@ use crate::record::spending::spending_totals;
 use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Columns, blob, instant, integer};
 use gateway_domain::canonical;
-use gateway_domain::evidence::event_hash;
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
 use gateway_domain::intent::{Family, Intent, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Change, Event, Operation, Phase, Step, next};
 use gateway_domain::policy::{Input, Outcome};
-use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord, SpendingRead};
@@ -127,7 +126,7 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
         keys: commit.keys.iter().map(key).collect::<Result<_, Unavailable>>()?,
         listed_keys: if revision_before == 0 { listed_keys(operation) } else { Vec::new() },
         claim: commit.claim.as_ref().map(|claim| claim_columns(operation, claim)),
-        spending: spending(operation, &commit.events),
+        spending: spending(operation, commit.events.iter().map(|chained| &chained.event)),
         spending_read,
     })
 }
@@ -191,33 +190,22 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
     let id = commit.operation.id;
     let mut rows = Vec::with_capacity(commit.events.len());
     let mut previous = commit.previous_record_root;
-    for (seq, event) in (revision_before.saturating_add(1)..).zip(&commit.events) {
-        let fresh = fresh_salt()?;
-        let to_unavailable =
-            |error| failed(format_args!("an event of operation `{id}` cannot be hashed"), &error);
-        let redacted = redact(event, &fresh).map_err(to_unavailable)?;
-        let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
-        let hash = event_hash(previous, &redacted.event).map_err(to_unavailable)?;
+    for (seq, chained) in (revision_before.saturating_add(1)..).zip(&commit.events) {
+        debug_assert!(chained.follows(previous), "an event of `{id}` does not follow the one before");
+        let ChainedEvent { event, salt, hash } = chained;
+        previous = *hash;
         let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
         let columns = vec![
             ("operation_id", blob(id.0)),
             ("seq", seq.into()),
-            ("event_hash", blob(hash)),
+            ("event_hash", blob(*hash)),
             ("salt", Cell::Blob(salt.as_bytes().to_vec())),
             ("format", FORMAT.into()),
             ("body", body.into()),
         ];
-        rows.push(EventRow { hash, columns });
-        previous = hash;
+        rows.push(EventRow { hash: *hash, columns });
     }
     Ok(rows)
-}
-
-fn fresh_salt() -> Result<Salt, Unavailable> {
-    let mut random = [0; 32];
-    getrandom::fill(&mut random)
-        .map_err(|error| failed("the operating system provided no randomness for an event", &error))?;
-    Ok(Salt::new(random))
 }
 
 /// What follows from an operation's events. `ledger_root` follows from the whole log, and `due_ms` and `waited_ms` from nothing.
@@ -274,9 +262,12 @@ pub(crate) fn claim_columns(operation: &Operation, idempotency_key: &str) -> Col
 
 /// The change of the spending totals by these events, after which the operation is this: only payments change them. A payment that is
 /// decided and fails in one commit counts as failed.
-pub(crate) fn spending(operation: &Operation, events: &[Event]) -> Option<Spending> {
+pub(crate) fn spending<'e>(
+    operation: &Operation,
+    events: impl DoubleEndedIterator<Item = &'e Event> + Clone,
+) -> Option<Spending> {
     let Intent::Payment(payment) = &operation.intent else { return None };
-    let last = |is_it: fn(&Change) -> bool| events.iter().rfind(|event| is_it(&event.change));
+    let last = |is_it: fn(&Change) -> bool| events.clone().rfind(|event| is_it(&event.change));
     if operation.admission.is_some() && last(|it| matches!(it, Change::Failed { .. })).is_some() {
         return Some(Spending::Voided);
     }

@@ -1,9 +1,10 @@
-//! A minimal engine that can crash: a durable log, a state in memory, and seeded randomness.
+//! A minimal engine that can crash: a log, of which a part is durable, a state in memory, and seeded randomness.
 
 use super::environment::Environment;
 use super::invariants;
 use crate::operation::{
-    Action, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
+    Action, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, may_wait_for_outcome, next,
+    open, replay,
 };
 use crate::policy::{Moment, Request};
 use crate::testing::samples;
@@ -31,11 +32,15 @@ impl Random {
 
 pub(crate) struct Machine {
     pub(crate) log: Vec<Event>,
+    /// The numbers of its events that are committed, and of the outcomes that were reported by then.
+    n_durable: (usize, usize),
     pub(crate) operation: Operation,
     pub(crate) environment: Environment,
     pub(crate) random: Random,
     pub(crate) now: EpochMs,
     pub(crate) n_crashes: u64,
+    /// Crashes that lost events.
+    pub(crate) n_lost: u64,
     /// Outcomes that were reported, some of which are reported again later.
     pub(crate) outcomes: Vec<Action>,
 }
@@ -56,17 +61,30 @@ impl Machine {
         let log = open(submission, now);
         let operation = replay(&log).unwrap();
         Self {
+            n_durable: (log.len(), 0),
             log,
             operation,
             environment: Environment::default(),
             random: Random::new(seed),
             now,
             n_crashes: 0,
+            n_lost: 0,
             outcomes: Vec::new(),
         }
     }
 
-    /// Decides and commits; returns the number of events.
+    /// Ends the work on the operation: commits, or crashes and loses what is not committed.
+    pub(crate) fn end_work(&mut self) {
+        if !self.maybe_crash() {
+            self.commit();
+        }
+    }
+
+    fn commit(&mut self) {
+        self.n_durable = (self.log.len(), self.outcomes.len());
+    }
+
+    /// Decides; returns the number of events.
     pub(crate) fn decide(&mut self, action: Action) -> Result<usize, Refusal> {
         self.now = self.now.plus_ms(1);
         let events = decide(&self.operation, &Command { at: self.now, action })?;
@@ -84,10 +102,17 @@ impl Machine {
     /// One step of the drive loop, which may crash at three points. False when the operation rests or no node answered.
     pub(crate) fn drive_once(&mut self) -> bool {
         match next(&self.operation) {
-            Step::Rest => false,
+            Step::Rest => {
+                self.commit();
+                false
+            }
             Step::Record(action) => self.decide(*action).unwrap() > 0,
             Step::Perform(effect) => {
                 invariants::check_quorum_before_effect(self);
+                let pending = &self.log[self.n_durable.0..];
+                if !pending.iter().all(|event| may_wait_for_outcome(&self.operation, &event.change)) {
+                    self.commit();
+                }
                 if self.maybe_crash() {
                     return true;
                 }
@@ -106,14 +131,21 @@ impl Machine {
         }
     }
 
-    /// At random, loses the state in memory and restores it from the log. Returns whether it did.
+    /// At random, loses what is not committed, and restores the state from the log. Returns whether it did.
     fn maybe_crash(&mut self) -> bool {
         if self.environment.is_reliable || !self.random.one_in(8) {
             return false;
         }
-        let replayed = replay(&self.log).unwrap();
-        assert_eq!(replayed, self.operation, "folding the log gives the state");
-        self.operation = replayed;
+        assert_eq!(
+            replay(&self.log).as_ref(),
+            Some(&self.operation),
+            "folding the log gives the state"
+        );
+        let (n_events, n_outcomes) = self.n_durable;
+        self.n_lost += u64::from(self.log.len() > n_events);
+        self.log.truncate(n_events);
+        self.outcomes.truncate(n_outcomes);
+        self.operation = replay(&self.log).unwrap();
         self.n_crashes += 1;
         true
     }

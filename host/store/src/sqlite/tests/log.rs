@@ -59,7 +59,7 @@ async fn failed_commit_leaves_the_log_consistent() {
     let record = written(&store, next.clone()).await;
     let events = store.operation_events(id(1)).await.unwrap();
     let last = events.last().unwrap();
-    assert_eq!(last.event, next.events[0]);
+    assert_eq!(*last, next.events[0]);
     assert!(last.follows(first.record_root));
     let hashes: Vec<_> = events.iter().map(|chained| chained.hash).collect();
     assert_eq!(record.ledger_root, merkle_tree_hash(&hashes));
