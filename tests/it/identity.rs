@@ -24,7 +24,7 @@ async fn submitter(world: &World, operation: &Value) -> gateway_domain::binding:
     let id = operation["operation_id"].as_str().unwrap().parse().unwrap();
     let record =
         gateway_engine::ports::ReadOperations::operation_load(&*world.store, id).await.unwrap().unwrap();
-    record.operation.submitter
+    record.operation.submitter.clone()
 }
 
 fn is_of(digest: &Option<CredentialDigest>, credential: &str) -> bool {

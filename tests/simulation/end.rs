@@ -205,7 +205,7 @@ impl World<'_> {
         for id in ids {
             let stored = self.shared.io.block_on(self.store.operation_load(id));
             let stored = stored.ok().flatten().map(|record| record.operation);
-            if stored.as_ref() != Some(&self.judge.operations[&id].operation) {
+            if stored.as_deref() != Some(&self.judge.operations[&id].operation) {
                 self.judge.violation("store", format!("operation {id} is not stored as written"));
             }
         }

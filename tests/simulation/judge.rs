@@ -81,18 +81,18 @@ impl Judge {
                 None => replay(std::slice::from_ref(event)),
             };
         }
-        if folded.as_ref() != Some(&commit.operation) {
+        if folded.as_ref() != Some(&*commit.operation) {
             self.violation("fold", format!("operation {id} is not the fold of its events"));
         }
         let known = self.operations.entry(id).or_insert_with(|| Tracked {
-            operation: commit.operation.clone(),
+            operation: Operation::clone(&commit.operation),
             lost_attempts: BTreeSet::new(),
             staged: BTreeSet::new(),
             promoted: BTreeSet::new(),
             released: BTreeMap::new(),
             forgotten: BTreeSet::new(),
         });
-        known.operation = commit.operation.clone();
+        known.operation = Operation::clone(&commit.operation);
         known.lost_attempts.extend(lost);
         self.keys.extend(commit.keys.iter().map(|change| (change.key.key_id, change.key.clone())));
     }

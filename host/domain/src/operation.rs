@@ -55,7 +55,7 @@ pub use receipts::signed_receipts;
 pub use recover::recovery;
 pub use reject::{REJECTIONS_REQUIRED, contradicts_ends};
 pub use settle::ATTEMPTS_MAX;
-pub use state::{Operation, evolve, replay};
+pub use state::{Operation, apply, evolve, replay};
 
 use crate::admission::Derivation;
 use crate::key::CustodyKey;

@@ -21,6 +21,7 @@ use gateway_domain::key::fit::BIP32_PROFILE;
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Action, Failure, Operation, Phase, Refusal, Submission};
 use gateway_domain::policy::Moment;
+use std::sync::Arc;
 
 /// A use case that first creates the key it needs.
 pub(crate) struct WithKey<U>(pub(crate) U);
@@ -94,7 +95,7 @@ impl Inner {
             Some(key) if key.state == KeyState::Creating => key.created_by,
             Some(_) | None => self.submit_creation(submission, key).await?,
         };
-        match self.make_key(creation, Waiver::No).await?.failure {
+        match &self.make_key(creation, Waiver::No).await?.failure {
             // If the creation needs approvals, the payment is created now and waits for its key once it is approved.
             None => Ok(()),
             Some(Failure { detail, .. }) => {
@@ -121,7 +122,7 @@ impl Inner {
     }
 
     /// Drives the creation of a key until it rests, and executes it once it is admitted.
-    async fn make_key(&self, creation: OperationId, waiver: Waiver) -> Result<Operation, EngineError> {
+    async fn make_key(&self, creation: OperationId, waiver: Waiver) -> Result<Arc<Operation>, EngineError> {
         let record =
             self.ports.reads.operation_load(creation).await?.ok_or(EngineError::OperationNotFound)?;
         // The key is being created by a rotation, which needs its own requests.
@@ -187,7 +188,7 @@ impl Session<'_> {
     /// Waives the approvals that are missing, if the policy allows the creation without any. Otherwise records the policy's
     /// decision.
     async fn waive_approvals(&mut self) -> Result<(), EngineError> {
-        let operation = self.operation.clone();
+        let operation = Arc::clone(&self.operation);
         let request = operation.request(Moment::Approval, &operation.approvals);
         let policy = self.engine.evaluate(request, None, None, 0).await?;
         let evaluated = check_evaluated(&policy);

@@ -18,6 +18,7 @@ use gateway_domain::operation::{
 use gateway_domain::policy::{self, Moment, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::Instrument;
 
@@ -101,7 +102,8 @@ impl Session<'_> {
         if !self.has_waiting_events() {
             return self.engine.perform(effect, &self.operation, &[]).await;
         }
-        let (engine, operation, waiting) = (self.engine, self.operation.clone(), self.chained()?.to_vec());
+        let (engine, operation, waiting) =
+            (self.engine, Arc::clone(&self.operation), self.chained()?.to_vec());
         let mut performing = pin!(engine.perform(effect, &operation, &waiting));
         let in_time = tokio::time::timeout(RECORDED_WITHIN, &mut performing).await;
         if matches!(in_time, Err(_) | Ok(Err(_))) {

@@ -56,7 +56,7 @@ pub struct Ports {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The operation.
-    pub operation: Operation,
+    pub operation: Arc<Operation>,
     /// Head of the operation's hash chain.
     pub record_root: Hex32,
     /// Root of the log of all events, right after the operation's last event.
@@ -67,7 +67,7 @@ pub struct Record {
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// The operation after `events`.
-    pub operation: Operation,
+    pub operation: Arc<Operation>,
     /// The new events, in order; never empty. Each follows the one before, and the first one `previous_record_root`.
     pub events: Vec<ChainedEvent>,
     /// Head of the operation's chain before the events; zero for a new operation.

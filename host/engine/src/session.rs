@@ -15,13 +15,14 @@ use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{self, Keys};
 use gateway_domain::operation::{
-    Action, Command, Event, KeySlot, Operation, Refusal, Requester, decide, evolve, may_wait_for_outcome,
+    Action, Command, Event, KeySlot, Operation, Refusal, Requester, apply, decide, may_wait_for_outcome,
     replay,
 };
 use gateway_domain::redaction::Salt;
 use gateway_domain::time::EpochMs;
 use std::future::Future;
 use std::mem;
+use std::sync::Arc;
 
 /// The most runs of a use case while other replicas keep changing the operation.
 const RUNS_MAX: u32 = 8;
@@ -71,7 +72,8 @@ impl Engine {
 /// An operation under its lock, with events that are decided but not yet committed.
 pub(crate) struct Session<'e> {
     pub(crate) engine: &'e Inner,
-    pub(crate) operation: Operation,
+    /// Shared with the store's cache until an event changes it.
+    pub(crate) operation: Arc<Operation>,
     record_root: Hex32,
     ledger_root: Hex32,
     /// The decided events that have their hashes, and those that do not have them yet.
@@ -202,7 +204,8 @@ impl<'e> Session<'e> {
     ) -> Result<Self, EngineError> {
         let operation = replay(&events)
             .ok_or_else(|| EngineError::Internal("an operation must open with its submission".to_owned()))?;
-        let record = Record { operation, record_root: Hex32::ZERO, ledger_root: Hex32::ZERO };
+        let record =
+            Record { operation: Arc::new(operation), record_root: Hex32::ZERO, ledger_root: Hex32::ZERO };
         let (claim, keys) = (Some(claim), Some(keys));
         Ok(Self { pending: events, claim, keys, token, ..Self::load(engine, lock, record) })
     }
@@ -234,7 +237,8 @@ impl<'e> Session<'e> {
             first.requested_by = requester.cloned();
         }
         if !events.is_empty() {
-            self.operation = events.iter().fold(self.operation.clone(), evolve);
+            let operation = Arc::make_mut(&mut self.operation);
+            events.iter().for_each(|event| apply(operation, event));
         }
         let n_events = events.len();
         self.pending.extend(events);
@@ -282,7 +286,7 @@ impl<'e> Session<'e> {
         self.engine.check_may_write()?;
         let keys = self.key_changes().await?;
         let commit = Commit {
-            operation: self.operation.clone(),
+            operation: Arc::clone(&self.operation),
             keys,
             events: mem::take(&mut self.chained),
             previous_record_root: self.record_root,
@@ -331,7 +335,7 @@ impl<'e> Session<'e> {
     /// The operation as stored. All decided events must be committed.
     pub(crate) fn record(&self) -> Record {
         Record {
-            operation: self.operation.clone(),
+            operation: Arc::clone(&self.operation),
             record_root: self.record_root,
             ledger_root: self.ledger_root,
         }

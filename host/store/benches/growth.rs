@@ -12,10 +12,12 @@ mod measured;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::intent::{self, Family, Intent, Payment, PublicationMode};
 use gateway_domain::key::transitions::{self, Keys};
-use gateway_domain::operation::{Change, Event, Failure, KeySlot, State, Submission, evolve, open, replay};
+use gateway_domain::operation::{
+    Change, Event, Failure, KeySlot, Operation, State, Submission, evolve, open, replay,
+};
 use gateway_domain::policy::{Input, Moment};
-use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::testing::samples::chained;
+use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::{
@@ -308,6 +310,7 @@ fn seed(number: u64) -> Measured<Commit> {
         keys.extend(after.subject.map(|key| KeyChange { key, revision_before: None }));
     }
     let events = chained(Hex32::ZERO, events);
+    let operation = Arc::new(operation);
     Ok(Commit { operation, events, previous_record_root: Hex32::ZERO, keys, claim, spending: None })
 }
 
@@ -326,7 +329,7 @@ fn following(record: &Record) -> Commit {
     let change = Change::ReplayNoted { body_digest: Hex32::ZERO };
     let event = Event { at_ms: EpochMs(1 << 40), change, requested_by: None, settles: None };
     Commit {
-        operation: evolve(record.operation.clone(), &event),
+        operation: Arc::new(evolve(Operation::clone(&record.operation), &event)),
         events: chained(record.record_root, [event]),
         previous_record_root: record.record_root,
         keys: Vec::new(),

@@ -14,7 +14,7 @@ mod measured;
 use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{Hex32, OperationId, Tenant};
-use gateway_domain::operation::{Change, Event, Requester, Submission, evolve, open, replay};
+use gateway_domain::operation::{Change, Event, Operation, Requester, Submission, evolve, open, replay};
 use gateway_domain::testing::samples::chained;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, CommitOperations, ReadLog, Record};
@@ -173,7 +173,7 @@ impl Log {
 fn appending(record: &Record, number: u64) -> Commit {
     let event = filler(number);
     Commit {
-        operation: evolve(record.operation.clone(), &event),
+        operation: Arc::new(evolve(Operation::clone(&record.operation), &event)),
         events: chained(record.record_root, [event]),
         previous_record_root: record.record_root,
         keys: Vec::new(),
@@ -194,7 +194,7 @@ fn seed(number: u64, n_events: u64) -> Measured<Commit> {
     let operation = replay(&events).ok_or("events do not begin with a submission")?;
     let claim = Some(id.to_string());
     Ok(Commit {
-        operation,
+        operation: Arc::new(operation),
         events: chained(Hex32::ZERO, events),
         previous_record_root: Hex32::ZERO,
         keys: Vec::new(),

@@ -19,6 +19,7 @@ use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// One permitted recipient, so that others are refused; two previews kept; quotas, so that their table has rows.
 const RULES: [(&str, &str); 4] = [
@@ -88,7 +89,7 @@ async fn write_old_payment(world: &World, copied: OperationId) {
     let claim = "old".to_owned();
     submission.operation_id =
         intent::operation_id(&submission.tenant, Family::Product, None, &claim).unwrap();
-    let (operation, keys) = (replay(&events).unwrap(), Vec::new());
+    let (operation, keys) = (Arc::new(replay(&events).unwrap()), Vec::new());
     let (previous_record_root, claim) = (Hex32::ZERO, Some(claim));
     let events = chained(previous_record_root, events);
     let commit = Commit { operation, events, previous_record_root, keys, claim, spending: None };

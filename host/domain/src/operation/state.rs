@@ -263,9 +263,15 @@ fn submitted(submission: &Submission, at: EpochMs) -> Operation {
     }
 }
 
-/// Applies one event to the operation.
+/// The operation after one event.
 #[must_use]
 pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
+    apply(&mut operation, event);
+    operation
+}
+
+/// Applies one event to the operation.
+pub fn apply(operation: &mut Operation, event: &Event) {
     operation.revision = operation.revision.saturating_add(1);
     operation.updated_at_ms = event.at_ms;
     operation.settled.extend(event.settles.clone());
@@ -278,7 +284,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.policy = policy.clone();
         }
         Change::RejectionRecorded { rejection, .. } => operation.rejections.push(rejection.clone()),
-        Change::ApprovalsLapsed { lapsed, policy } => approvals_lapsed(&mut operation, lapsed, policy),
+        Change::ApprovalsLapsed { lapsed, policy } => approvals_lapsed(operation, lapsed, policy),
         Change::ApprovalsWaived { policy } => operation.policy = policy.clone(),
         Change::LateApprovalRecorded { approval } => {
             operation.late_approvals.push(approval.subject_id.clone())
@@ -290,17 +296,17 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.phase = Phase::Admitting;
         }
         Change::AdmissionApplied { .. } => operation.phase = Phase::Admitted,
-        Change::ExecutionRequested { .. } => execution_requested(&mut operation),
+        Change::ExecutionRequested { .. } => execution_requested(operation),
         Change::ReceiptMaterialized { policy_receipt_id, .. } => {
             operation.policy_receipt_id.clone_from(policy_receipt_id);
             operation.phase = Phase::ReceiptMaterialized;
         }
-        Change::CeremonyStarted { attempt } => begin_attempt(&mut operation, *attempt),
+        Change::CeremonyStarted { attempt } => begin_attempt(operation, *attempt),
         Change::AttemptLost { attempt, receipts, .. } => {
             operation.discarded_attempts.extend_from_slice(receipts);
-            begin_attempt(&mut operation, attempt.saturating_add(1));
+            begin_attempt(operation, attempt.saturating_add(1));
         }
-        Change::EpochDecided { staged, receipts } => epoch_decided(&mut operation, staged, receipts),
+        Change::EpochDecided { staged, receipts } => epoch_decided(operation, staged, receipts),
         Change::EpochAcked { receipts } => {
             operation.promoted_receipts.extend_from_slice(receipts);
             remove_unconfirmed(&mut operation.phase, &participants(receipts));
@@ -322,18 +328,19 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         }
         Change::DiscardAcked { receipts } => {
             operation.discarded_receipts.extend_from_slice(receipts);
-            discard_acked(&mut operation, &participants(receipts));
+            discard_acked(operation, &participants(receipts));
         }
-        Change::NodesGivenUp { lost, .. } => nodes_given_up(&mut operation, lost),
+        Change::NodesGivenUp { lost, .. } => nodes_given_up(operation, lost),
         Change::Failed { failure, policy, .. } => {
             operation.failure = Some(failure.clone());
-            operation.policy = policy.clone().unwrap_or(operation.policy);
+            if let Some(policy) = policy {
+                operation.policy = policy.clone();
+            }
             operation.phase = Phase::Failed;
         }
         Change::RecoveryRecorded(recovery) => operation.recoveries.push(recovery.clone()),
         Change::ExternallyExported(export) => operation.export = Some(export.clone()),
     }
-    operation
 }
 
 /// Approvals no longer count.

@@ -292,7 +292,7 @@ impl Recording {
         let claim = self.committed.is_empty().then(|| self.claim.clone());
         self.committed.extend(events.iter().cloned());
         let commit = Commit {
-            operation: replay(&self.committed).ok_or("no operation")?,
+            operation: Arc::new(replay(&self.committed).ok_or("no operation")?),
             events: chained(self.record_root, events),
             previous_record_root: self.record_root,
             keys: Vec::new(),

@@ -72,7 +72,7 @@ pub(crate) async fn stale_revision_is_a_conflict_and_writes_nothing(deployment: 
     assert_conflict(&store, following(&record, EpochMs(3), vec![note(2)])).await;
     assert_conflict(&store, following(&record, EpochMs(3), vec![note(2), note(3), note(4)])).await;
     let mut ahead = following(&next, EpochMs(4), vec![note(5)]);
-    ahead.operation.revision += 1;
+    Arc::make_mut(&mut ahead.operation).revision += 1;
     assert_conflict(&store, ahead).await;
     // The conflicts left no trace in the log: the next root follows from the events that were written.
     let last = written(&store, following(&next, EpochMs(5), vec![note(6)])).await;
@@ -125,7 +125,8 @@ pub(crate) async fn inconsistent_commit_is_an_error(deployment: &impl Deployment
     let mut empty = opening_payment(1);
     empty.events.clear();
     let mut too_many = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
-    let (again, last) = (Event { change: note(1), ..too_many.events[0].event.clone() }, too_many.events[1].hash);
+    let (again, last) =
+        (Event { change: note(1), ..too_many.events[0].event.clone() }, too_many.events[1].hash);
     too_many.events.extend(chained(last, [again.clone(), again]));
     for commit in [empty, too_many] {
         let id = commit.operation.id;

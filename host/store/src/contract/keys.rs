@@ -14,6 +14,7 @@ use gateway_domain::operation::{Change, KeySlot, Staged};
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, CommitOperations, Committed, KeyQuorum, ReadOperations, Record};
+use std::sync::Arc;
 
 /// The id of the samples' key.
 fn key_id() -> KeyId {
@@ -79,9 +80,10 @@ pub(crate) async fn stale_key_is_a_conflict_and_writes_nothing(deployment: &impl
 
 /// The commit, changed to create a key of another name.
 fn missing_key(mut commit: Commit) -> Commit {
-    commit.operation.key.key_id = KeyId(hex32(99));
-    commit.operation.key.key_ref.0 = "elsewhere".into();
-    commit.operation.intent = key_create();
+    let operation = Arc::make_mut(&mut commit.operation);
+    operation.key.key_id = KeyId(hex32(99));
+    operation.key.key_ref.0 = "elsewhere".into();
+    operation.intent = key_create();
     commit
 }
 

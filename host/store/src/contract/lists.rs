@@ -186,9 +186,9 @@ pub(crate) async fn search_over_many_rows_is_continued(deployment: &impl Deploym
     }
     let oldest = written(&store, nth(0)).await;
     let oldest = written(&store, following(&oldest, EpochMs(9), vec![failed()])).await.operation;
-    let key_ref = Some(oldest.key.key_ref);
+    let key_ref = Some(oldest.key.key_ref.clone());
     let filter = OperationFilter { key_ref, state: Some(State::Failed), ..ALL };
-    let visibility = Visibility::Tenant(oldest.tenant);
+    let visibility = Visibility::Tenant(oldest.tenant.clone());
     let first = store.operations_listed(&visibility, &filter, None, 10).await.unwrap();
     assert_eq!(first.places, []);
     assert!(first.next.is_some());

@@ -96,7 +96,7 @@ pub(crate) async fn events_chain_to_the_record_root(deployment: &impl Deployment
     }
     assert_eq!(previous, record.record_root);
     let events: Vec<_> = events.into_iter().map(|chained| chained.event).collect();
-    assert_eq!(replay(&events), Some(record.operation));
+    assert_eq!(replay(&events).as_ref(), Some(&*record.operation));
 }
 
 pub(crate) async fn every_kind_of_change_is_read_back(deployment: &impl Deployment) {

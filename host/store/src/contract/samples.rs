@@ -5,13 +5,14 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::{Intent, Payment, PublicationMode};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{self, Keys};
-use gateway_domain::operation::{Change, Event, Failure, Submission, evolve, open, replay};
+use gateway_domain::operation::{Change, Event, Failure, Operation, Submission, evolve, open, replay};
 use gateway_domain::policy::{Decision, Input, Moment, Outcome};
 use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
     Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, ReadOperations, Record,
 };
+use std::sync::Arc;
 
 pub(crate) use gateway_domain::testing::samples::hex32;
 
@@ -80,7 +81,7 @@ pub(crate) fn preview(at: EpochMs) -> PreviewRecord {
 /// The commit that creates an operation: two events, after which it awaits approvals.
 pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
     let events = open(submission, at);
-    let operation = replay(&events).unwrap();
+    let operation = Arc::new(replay(&events).unwrap());
     let events = samples::chained(Hex32::ZERO, events);
     let claim = Some(format!("claim-{}", operation.id));
     Commit { operation, events, previous_record_root: Hex32::ZERO, keys: vec![], claim, spending: None }
@@ -90,7 +91,7 @@ pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
 pub(crate) fn golden() -> Commit {
     let events: Vec<Event> =
         serde_json::from_str(include_str!("../../../domain/golden/events.json")).unwrap();
-    let operation = replay(&events).unwrap();
+    let operation = Arc::new(replay(&events).unwrap());
     Commit { operation, events: samples::chained(Hex32::ZERO, events), ..opening_payment(1) }
 }
 
@@ -117,7 +118,7 @@ pub(crate) fn opening_payment(byte: u8) -> Commit {
 pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> Commit {
     let event = |change| Event { at_ms: at, change, requested_by: None, settles: None };
     let events: Vec<_> = changes.into_iter().map(event).collect();
-    let operation = events.iter().fold(record.operation.clone(), evolve);
+    let operation = Arc::new(events.iter().fold(Operation::clone(&record.operation), evolve));
     Commit {
         operation,
         events: samples::chained(record.record_root, events),

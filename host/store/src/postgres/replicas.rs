@@ -73,7 +73,8 @@ pub(super) async fn meet(
 ) -> Result<(Peers, Since), Unavailable> {
     let what = "the other replicas could not be read";
     let identity = serde_json::to_string(&presence.identity).map_err(|error| failed(what, &error))?;
-    let bound = [Cell::Blob(replica.to_vec()), identity.into(), presence.policy.map(blob).into(), LIVES_FOR.into()];
+    let bound =
+        [Cell::Blob(replica.to_vec()), identity.into(), presence.policy.map(blob).into(), LIVES_FOR.into()];
     let rows = readers.rows(MEET, &bound).await.map_err(|error| failed(what, &error))?;
     let own = |column| rows.first().and_then(|row| row.integer(column));
     let clock = EpochMs(own("clock_ms").unwrap_or_default().unsigned_abs());

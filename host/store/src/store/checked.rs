@@ -15,6 +15,7 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::replay;
 use gateway_engine::ports::{ReadError, Record, Subject};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
 const OPERATION_OF: &str = "SELECT * FROM operations WHERE operation_id = $1 AND tenant = $2";
@@ -95,7 +96,7 @@ fn rebuilt_record(stored: &Row, chain: &Chain, findings: &mut Report<'_>) -> Opt
         report(findings, "operations", stored.named(&["operation_id"]), what);
     }
     let ledger_root = stored.hash("ledger_root")?;
-    Some(Record { operation: operation.clone(), record_root: *record_root, ledger_root })
+    Some(Record { operation: Arc::new(operation.clone()), record_root: *record_root, ledger_root })
 }
 
 /// The key rebuilt from the events, if the row is the same; else the first finding.

@@ -136,11 +136,7 @@ impl Machine {
         if self.environment.is_reliable || !self.random.one_in(8) {
             return false;
         }
-        assert_eq!(
-            replay(&self.log).as_ref(),
-            Some(&self.operation),
-            "folding the log gives the state"
-        );
+        assert_eq!(replay(&self.log).as_ref(), Some(&self.operation), "folding the log gives the state");
         let (n_events, n_outcomes) = self.n_durable;
         self.n_lost += u64::from(self.log.len() > n_events);
         self.log.truncate(n_events);
