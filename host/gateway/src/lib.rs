@@ -37,7 +37,7 @@ use settings::{Flags, Settings};
 use std::process::ExitCode;
 
 /// Threads of the database of an embedded node: one for each of its connections.
-const THREADS_OF_NODE: usize = 5;
+const THREADS_OF_NODE: usize = 6;
 
 /// Parses the command line and runs the command.
 #[must_use]

@@ -7,7 +7,7 @@ pub const JOBS_PER_COMMIT_MAX: usize = 256;
 
 /// How long the writer waits for more jobs while callers write at the same time: jobs that share a transaction share its sync, and the
 /// writer's thread is woken once for all of them. One caller alone never waits.
-pub(crate) const GATHERED_FOR: Duration = Duration::from_micros(500);
+pub(crate) const GATHERED_FOR: Duration = Duration::from_millis(1);
 
 /// Jobs in the queue before [`Database::write`](crate::Database::write) itself waits: four full batches, so that a slow
 /// disk causes latency instead of memory use.
