@@ -26,15 +26,22 @@ impl Reader {
         files::check_private(&path)?;
         files::check_only_name(&path)?;
         let link = Link::new(path, &options);
-        let readers = link.readers(1).await.map_err(|error| link.failed(error))?;
-        let mut conn = readers.acquire().await.map_err(|error| link.failed(error))?;
-        if identity(&link, &mut conn, options.application_id).await? == Identity::Fresh {
+        let reader = Self { readers: link.readers(1).await.map_err(|error| link.failed(error))? };
+        let checked = reader.check(&link, &options).await;
+        if checked.is_err() {
+            // A connection that closed later could still write side files of a database that is replaced meanwhile.
+            reader.close().await;
+        }
+        checked.map(|()| reader)
+    }
+
+    async fn check(&self, link: &Link, options: &Options) -> Result<(), OpenError> {
+        let mut conn = self.readers.acquire().await.map_err(|error| link.failed(error))?;
+        if identity(link, &mut conn, options.application_id).await? == Identity::Fresh {
             let known = u32::try_from(options.migrations.len()).unwrap_or(u32::MAX);
             return Err(OpenError::OldSchema { path: link.path.clone(), found: 0, known });
         }
-        check_current(&link, &mut conn, options.migrations).await?;
-        drop(conn);
-        Ok(Self { readers })
+        check_current(link, &mut conn, options.migrations).await
     }
 
     /// The connection.
