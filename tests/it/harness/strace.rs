@@ -1,6 +1,7 @@
-//! Faults of the operating system in a running process: strace makes chosen system calls fail.
+//! Faults of the operating system in a running process: strace makes chosen system calls of its databases' writers fail.
 
 use super::child::Program;
+use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,14 +9,24 @@ use std::time::Duration;
 pub(crate) struct Faults(Program);
 
 impl Faults {
-    /// From now on these system calls (separated by commas) fail as `fault` says, for example `error=EIO:when=2+`: each thread's
+    /// From now on these system calls (separated by commas) of writers fail as `fault` says, for example `error=EIO:when=2+`: each writer's
     /// second call and all after it.
     pub(crate) fn begin(pid: u32, calls: &str, fault: &str) -> Self {
         let mut strace = Command::new("strace");
-        strace.args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")]);
-        strace.args(["-e", &format!("inject={calls}:{fault}"), "-p", &pid.to_string()]);
+        strace.args(["-o", "/dev/null", "-e", &format!("trace={calls}")]);
+        strace.args(["-e", &format!("inject={calls}:{fault}")]);
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|thread| thread.unwrap().path());
+        let traced = threads.filter(|thread| {
+            fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.trim() == "sqlite-writer")
+        });
+        let traced: Vec<_> = traced.map(|thread| thread.file_name().unwrap().to_owned()).collect();
+        for thread in &traced {
+            strace.arg("-p").arg(thread);
+        }
         let mut program = Program::start(&mut strace, "install strace (Debian: apt-get install strace)");
-        program.wait_for_line("attached");
+        for _ in &traced {
+            program.wait_for_line("attached");
+        }
         Self(program)
     }
 

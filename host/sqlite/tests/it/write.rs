@@ -1,12 +1,13 @@
 //! Group commit, isolated failures, and a full disk.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_sqlite::{Connection, Database, Job, WriteError};
-use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, SqliteConnection};
 use tokio::task::JoinSet;
 
 use crate::support::{Add, FailingJob, Run, Total, fresh, open, options, totals};
@@ -29,13 +30,30 @@ async fn thousand_jobs_get_right_answers_in_few_commits() {
     assert_eq!(totals(&database).await, (1000, 1000));
 }
 
-/// Writes a failing job together with others. They are in one batch, because they are queued before the writer runs.
-async fn write_with_others(database: &Database<Total>, bad: FailingJob) -> Result<(), WriteError> {
-    let (one, two, bad, three) = tokio::join!(
+/// A connection that keeps the writer from beginning a transaction. Jobs that are queued meanwhile are in one batch.
+async fn hold(path: &Path) -> SqliteConnection {
+    let mut shell = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut shell).await.unwrap();
+    shell
+}
+
+async fn release(mut shell: SqliteConnection) {
+    sqlx::raw_sql("COMMIT").execute(&mut shell).await.unwrap();
+}
+
+/// Writes a failing job together with others.
+async fn write_with_others(
+    database: &Database<Total>,
+    path: &Path,
+    bad: FailingJob,
+) -> Result<(), WriteError> {
+    let shell = hold(path).await;
+    let (one, two, bad, three, ()) = tokio::join!(
         database.write(Add(1)),
         database.write(Add(2)),
         database.write(bad),
-        database.write(Add(3))
+        database.write(Add(3)),
+        release(shell)
     );
     assert_eq!((one.unwrap(), two.unwrap(), three.unwrap()), (1, 2, 3));
     bad
@@ -47,7 +65,7 @@ async fn failing_job_does_not_fail_others_in_its_batch() {
         let (_folder, path) = fresh();
         let database = open(&path).await;
         let panics = matches!(bad, FailingJob::Panic);
-        let error = write_with_others(&database, bad).await.unwrap_err();
+        let error = write_with_others(&database, &path, bad).await.unwrap_err();
         assert_eq!(matches!(error, WriteError::Panicked), panics, "{error:?}");
         assert!(error.wrote_nothing());
         // One rollback of the batch, one of the failing job alone.
@@ -74,8 +92,13 @@ async fn failed_commit_fails_its_jobs_and_the_writer_continues() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     assert_eq!(database.write(Add(1)).await.unwrap(), 1);
-    let (before, bad, after) =
-        tokio::join!(database.write(Add(2)), database.write(FailingJob::Rollback), database.write(Add(3)));
+    let shell = hold(&path).await;
+    let (before, bad, after, ()) = tokio::join!(
+        database.write(Add(2)),
+        database.write(FailingJob::Rollback),
+        database.write(Add(3)),
+        release(shell)
+    );
     for error in [before.unwrap_err(), bad.unwrap_err(), after.unwrap_err()] {
         assert!(matches!(error, WriteError::Commit(_)), "{error:?}");
         assert!(!error.wrote_nothing());
