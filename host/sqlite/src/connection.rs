@@ -9,17 +9,17 @@ use std::sync::Arc;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::pool::PoolConnection;
-use sqlx::sqlite::{SqliteRow, SqliteValueRef};
+use sqlx::sqlite::SqliteValueRef;
 use sqlx::{
-    AssertSqlSafe, Column as _, Connection as _, Decode, Row as _, Sqlite, SqliteConnection, SqlitePool,
-    Transaction, TypeInfo as _, ValueRef as _,
+    Connection as _, Decode, Sqlite, SqliteConnection, SqlitePool, Transaction, TypeInfo as _, ValueRef as _,
 };
 
+use crate::fetch_rows;
 use crate::options::Migration;
 use crate::row::{Cell, FromCell, Row};
 
 /// Separates the statements of one text.
-const BETWEEN_STATEMENTS: &str = ";\n";
+pub const BETWEEN_STATEMENTS: &str = ";\n";
 
 /// A connection to a SQLite database.
 pub struct Connection(Kind);
@@ -169,24 +169,7 @@ impl From<ValueRef<'_>> for Cell {
 
 /// Runs statements on a connection of sqlx.
 async fn read(conn: &mut SqliteConnection, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-    let query = bound.iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, cell| match cell {
-        Cell::Null | Cell::Real => query.bind(None::<&[u8]>),
-        Cell::Integer(number) => query.bind(*number),
-        Cell::Text(bytes) => match str::from_utf8(bytes) {
-            Ok(text) => query.bind(text),
-            // The statements cast these bytes back to text.
-            Err(_) => query.bind(bytes.as_slice()),
-        },
-        Cell::Blob(bytes) => query.bind(bytes.as_slice()),
-    });
-    let rows = query.fetch_all(conn).await?;
-    let Some(first) = rows.first() else { return Ok(Vec::new()) };
-    let names: Arc<[String]> = first.columns().iter().map(|column| column.name().to_owned()).collect();
-    let row = |stored: &SqliteRow| {
-        let cells = (0..stored.len()).map(|index| cell(stored.try_get_raw(index)?));
-        Ok(Row::new(Arc::clone(&names), cells.collect::<Result<_, sqlx::Error>>()?))
-    };
-    rows.iter().map(row).collect()
+    fetch_rows!(conn, sql, bound, cell)
 }
 
 fn cell(value: SqliteValueRef<'_>) -> Result<Cell, sqlx::Error> {

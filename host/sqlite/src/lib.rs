@@ -63,7 +63,7 @@ mod size_file;
 mod writer;
 
 pub use connect::check_writable;
-pub use connection::{Connection, Readers};
+pub use connection::{BETWEEN_STATEMENTS, Connection, Readers};
 pub use copy::{CopyError, restore};
 pub use counters::Counters;
 pub use database::Database;

@@ -12,8 +12,8 @@ use crate::sql::row::{Cell, Row};
 use crate::sql::statements::Statements;
 use gateway_engine::Unavailable;
 use gateway_sqlite::{
-    ApplicationId, CopyError, Database, Job, Migration, OpenError, Options, Reader, Readers, State,
-    WriteError, check_writable, schema,
+    ApplicationId, BETWEEN_STATEMENTS, CopyError, Database, Job, Migration, OpenError, Options, Reader,
+    Readers, State, WriteError, check_writable, schema,
 };
 use std::error::Error;
 use std::fmt::Display;
@@ -185,7 +185,7 @@ impl Connection for Counted<'_> {
     }
 
     async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-        let n_statements = sql.split(sql::BETWEEN_STATEMENTS).count() as u64;
+        let n_statements = sql.split(BETWEEN_STATEMENTS).count() as u64;
         self.n_statements = self.n_statements.saturating_add(n_statements);
         self.conn.rows(sql, bound).await
     }

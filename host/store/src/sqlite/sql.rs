@@ -3,9 +3,7 @@
 use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Row};
 use crate::sql::statements::{Part, Statements, tenants_that_owe};
-
-/// Separates the statements of a script.
-pub(super) const BETWEEN_STATEMENTS: &str = ";\n";
+use gateway_sqlite::BETWEEN_STATEMENTS;
 
 /// Condition on the first event of an operation that may change a key. It must be the same text as in the indexes
 /// `events_changing_key` and `events_making_successor`: otherwise SQLite would not use them.
