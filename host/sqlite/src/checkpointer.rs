@@ -7,10 +7,10 @@ use crate::connect::{Link, log_unclosed};
 use crate::limits::CHECKPOINT_EVERY;
 use crate::queue::at_once;
 
-/// The thread. Dropping it ends the thread, and waits until its connection is closed.
+/// The thread, which ends when this is dropped.
 pub(crate) struct Checkpointer {
-    committed: Option<SyncSender<()>>,
-    running: Option<Sender<()>>,
+    committed: SyncSender<()>,
+    running: Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -21,23 +21,19 @@ impl Checkpointer {
         let (running, stopped) = channel();
         let thread = thread::Builder::new().name("checkpointer".to_owned());
         let thread = thread.spawn(move || run(&link, &commits, &stopped)).ok();
-        Self { committed: Some(committed), running: Some(running), thread }
+        Self { committed, running, thread }
     }
 
     /// Says that the log has grown. Never waits.
     pub(crate) fn note_commit(&self) {
-        if let Some(committed) = &self.committed {
-            let _noted_already = committed.try_send(());
-        }
+        let _noted_already = self.committed.try_send(());
     }
-}
 
-impl Drop for Checkpointer {
-    fn drop(&mut self) {
-        (self.committed, self.running) = (None, None);
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
+    /// Waits until the thread has closed its connection.
+    pub(crate) fn stop(self) {
+        let Self { committed, running, thread } = self;
+        drop((committed, running));
+        let _panicked = thread.map(JoinHandle::join);
     }
 }
 

@@ -118,7 +118,9 @@ impl<S: State> Session<S> {
 
     /// Empties the log and closes the connection.
     pub(crate) fn finish(mut self) {
-        self.checkpointer = None;
+        if let Some(checkpointer) = mem::take(&mut self.checkpointer) {
+            checkpointer.stop();
+        }
         match self.checkpoint() {
             Ok(true) => {}
             Ok(false) => tracing::warn!("the database log was not emptied: a read was still running"),
