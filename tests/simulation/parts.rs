@@ -191,6 +191,7 @@ pub(crate) fn engine_rules(signed_approvals: SigningRule) -> Rules {
         preview_rate: off,
         preview_records_max: 0,
         answer_within: Duration::from_secs(86_400),
+        recorded_within: Duration::from_secs(86_400),
     }
 }
 

@@ -19,15 +19,11 @@ use gateway_domain::policy::{self, Moment, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tracing::Instrument;
 
 /// Attempts at one signature in one drive. A node that restarted costs one; a node that fails again and again, for example because
 /// its disk does, would otherwise cost attempts without a pause, with a share of the other signers for each.
 const ATTEMPTS_PER_DRIVE: u32 = 4;
-
-/// How long events wait for the outcome of an effect that they may be committed with.
-const RECORDED_WITHIN: Duration = Duration::from_millis(100);
 
 /// Evaluations of one decision in one drive. The second one has the authorities' totals; between two, other payments can raise them.
 const EVALUATIONS_PER_DRIVE: u32 = 4;
@@ -57,7 +53,7 @@ impl Session<'_> {
                     self.decide(*action)?;
                 }
                 Step::Perform(effect) => {
-                    if !self.has_waiting_events() {
+                    if !self.may_wait_for_outcome() {
                         self.commit().await?;
                     }
                     if effect.id.step == EffectStep::Decision && self.lapse().await? {
@@ -99,19 +95,22 @@ impl Session<'_> {
     /// Performs an effect after all decided events are committed, but for those that may wait. If it takes long or fails, these are
     /// committed without its outcome.
     async fn perform(&mut self, effect: &Effect) -> Result<Performed, EngineError> {
-        if !self.has_waiting_events() {
-            return self.engine.perform(effect, &self.operation, &[]).await;
-        }
         let (engine, operation, waiting) =
             (self.engine, Arc::clone(&self.operation), self.chained()?.to_vec());
         let mut performing = pin!(engine.perform(effect, &operation, &waiting));
-        let in_time = tokio::time::timeout(RECORDED_WITHIN, &mut performing).await;
-        if matches!(in_time, Err(_) | Ok(Err(_))) {
-            self.commit().await?;
+        if waiting.is_empty() {
+            return performing.await;
         }
-        match in_time {
-            Ok(performed) => performed,
-            Err(_) => performing.await,
+        match tokio::time::timeout(engine.rules.recorded_within, &mut performing).await {
+            Ok(Ok(performed)) => Ok(performed),
+            Ok(Err(error)) => {
+                self.commit().await?;
+                Err(error)
+            }
+            Err(_) => {
+                self.commit().await?;
+                performing.await
+            }
         }
     }
 

@@ -52,6 +52,8 @@ pub struct Rules {
     pub preview_records_max: u32,
     /// How long a request to execute or publish waits before it is answered with the present state. The work continues.
     pub answer_within: Duration,
+    /// How long events wait for the outcome of an effect that they may be committed with.
+    pub recorded_within: Duration,
 }
 
 /// The last answer of a readiness probe, and when it was received.

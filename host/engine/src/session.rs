@@ -255,10 +255,9 @@ impl<'e> Session<'e> {
         self.spending = spending;
     }
 
-    /// Whether there are decided events, all of which may be committed with the outcome of the effect that they cause.
-    pub(crate) fn has_waiting_events(&self) -> bool {
-        let may_wait = |event: &Event| may_wait_for_outcome(&self.operation, &event.change);
-        self.uncommitted().next().is_some() && self.uncommitted().all(may_wait)
+    /// Whether all decided events may be committed with the outcome of the effect that they cause.
+    pub(crate) fn may_wait_for_outcome(&self) -> bool {
+        self.uncommitted().all(|event| may_wait_for_outcome(&self.operation, &event.change))
     }
 
     fn uncommitted(&self) -> impl Iterator<Item = &Event> {

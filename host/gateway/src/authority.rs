@@ -151,8 +151,8 @@ impl SignAdmission for PolicyAuthorities {
     /// so that one without the bundle gets it.
     ///
     /// # Errors
-    /// [`SignError::Outdated`]; [`SignError::Spent`], [`SignError::Lapsed`], [`SignError::Refused`] when so many refuse that the others are too few;
-    /// [`Dependency::Authority`] when too few authorities answer, or agree; the detail has the reason of each.
+    /// [`SignError::Outdated`]; [`SignError::Spent`], [`SignError::Lapsed`], [`SignError::Refused`] when so many refuse that the others
+    /// are too few; [`Dependency::Authority`] when too few authorities answer, or agree; the detail has the reason of each.
     async fn sign(
         &self,
         request: AdmissionRequest<'_>,

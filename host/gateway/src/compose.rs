@@ -21,6 +21,7 @@ pub use gateway_service::StartError;
 use gateway_store::Store;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The machine's clock.
 pub struct SystemClock;
@@ -171,6 +172,9 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies, verifiers })
 }
 
+/// How long events of a signature wait to share a commit. An operation whose nodes take longer shows what it waits for.
+const RECORDED_WITHIN: Duration = Duration::from_millis(100);
+
 /// The newest events whose receipts are shown to the nodes after a start: of some twenty operations.
 const NEWEST_EVENTS: u32 = 256;
 
@@ -249,6 +253,7 @@ pub fn rules(settings: &Settings) -> Rules {
         },
         preview_records_max: settings.operations.preview_records_max,
         answer_within: settings.operations.answer_within,
+        recorded_within: RECORDED_WITHIN,
     }
 }
 
