@@ -67,14 +67,8 @@ impl Judge {
                 Change::AttemptLost { receipts, .. } => !receipts.is_empty(),
                 change => matches!(change, Change::Aborted { .. }),
             };
-            let may_have_begun = |before: &&Operation| {
-                matches!(
-                    before.phase,
-                    Phase::IssuingReceipt | Phase::ReceiptMaterialized | Phase::Executing { .. }
-                )
-            };
-            if ends_attempt && let Some(before) = folded.as_ref().filter(may_have_begun) {
-                lost.push(before.executed_attempt());
+            if ends_attempt && let Some(before) = folded.as_ref().filter(|before| before.attempt > 0) {
+                lost.push(before.attempt);
             }
             folded = match folded {
                 Some(before) => Some(evolve(before, event)),

@@ -63,12 +63,8 @@ impl<'a> Comparison<'a> {
         let mut lost_attempts = BTreeSet::new();
         for_each_event(&replayed.events, |_, before, event| {
             let ends_attempt = matches!(event.change, Change::AttemptLost { .. } | Change::Aborted { .. });
-            let may_have_begun = matches!(
-                before.phase,
-                Phase::IssuingReceipt | Phase::ReceiptMaterialized | Phase::Executing { .. }
-            );
-            if ends_attempt && may_have_begun {
-                lost_attempts.insert(before.executed_attempt());
+            if ends_attempt && before.attempt > 0 {
+                lost_attempts.insert(before.attempt);
             }
         });
         Self {
