@@ -6,11 +6,10 @@ use super::world::World;
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{Admission, AdmissionDecision, PAYLOAD_TYPE, admission_hash};
 use gateway_domain::dsse::{self, Envelope};
-use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{TlogProof, leaf_hash};
 use gateway_domain::operation::{Change, Event, Outcome, replay};
-use gateway_domain::redaction::{Salt, redact};
+use gateway_domain::testing::samples::chained;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{LogHead, SignCheckpoint};
 use gateway_engine::{Target, Visibility};
@@ -18,8 +17,6 @@ use gateway_evidence::{Kind, LAST_EVENT, LastEventStatement, LogProof, Page, Sou
 use gateway_seal::key_file;
 use operation_gateway::log_signer::LogSigner;
 use serde_json::{Value, json};
-
-const SALT: Salt = Salt::new([7; 32]);
 
 pub(crate) struct Forger {
     /// The real events, which the attacker alters.
@@ -102,7 +99,7 @@ impl Forger {
 
     /// As [`Self::document`], with a statement of this time.
     pub(crate) async fn stated_at(&self, events: &[Event], stated_at_ms: EpochMs) -> Value {
-        let chained = chain(events);
+        let chained = chained(Hex32::ZERO, events.iter().cloned());
         let record_root = chained.last().unwrap().hash;
         let root = leaf_hash(record_root);
         let operation = replay(events).unwrap();
@@ -158,14 +155,4 @@ pub(crate) fn settled_again(mut events: Vec<Event>) -> Vec<Event> {
         }
     }
     events
-}
-
-/// The events with the hashes that chain them.
-fn chain(events: &[Event]) -> Vec<ChainedEvent> {
-    let mut previous = Hex32::ZERO;
-    let next = |event: &Event| {
-        previous = event_hash(previous, &redact(event, &SALT).unwrap().event).unwrap();
-        ChainedEvent { event: event.clone(), salt: SALT, hash: previous }
-    };
-    events.iter().map(next).collect()
 }

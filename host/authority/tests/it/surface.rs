@@ -1,18 +1,17 @@
 //! The authority's endpoints over their router, in process: the bundle, then the decision.
 
+use crate::asked::chain;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Request;
 use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::evidence::{ChainedEvent, event_hash};
-use gateway_domain::ids::{Hex32, KeyRef, Tenant};
+use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::{PublicationMode, key_id};
 use gateway_domain::operation::{KeySlot, Submission, open, replay};
 use gateway_domain::policy::facts::{Rules, facts_for};
 use gateway_domain::policy::{Moment, Recorded};
-use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::testing::samples::{Kind, intent, submission};
 use gateway_domain::time::EpochMs;
 use gateway_policy::testing::{committed, committed_trust, engine, key, signed, verify};
@@ -22,9 +21,7 @@ use gateway_service::transport::Caller;
 use http_body_util::BodyExt;
 use hyper::body::Frame;
 use policy_authority::routes;
-use policy_authority::{
-    Authority, DecisionAnswer, DecisionRequest, HistoryEvent, Policies, Record, Verifier,
-};
+use policy_authority::{Authority, DecisionAnswer, DecisionRequest, Policies, Record, Verifier};
 use serde::Serialize;
 use serde_json::Value;
 use std::convert::Infallible;
@@ -77,14 +74,8 @@ fn request(now: EpochMs) -> DecisionRequest {
     let asked = operation.request(Moment::Admission, &operation.approvals);
     let facts = facts_for(&rules(), None, None, None, now);
     let outcome = evaluator.evaluate(&asked, &facts, evaluator.fuel_max()).outcome;
-    let mut previous = Hex32::ZERO;
-    let chained = events.into_iter().map(|event| {
-        let salt = Salt::new([7; 32]);
-        previous = event_hash(previous, &redact(&event, &salt).unwrap().event).unwrap();
-        HistoryEvent::from(ChainedEvent { event, salt, hash: previous })
-    });
     DecisionRequest {
-        events: chained.collect(),
+        events: chain(events),
         bundle_hash: outcome.bundle_hash,
         policy: Recorded::from(&outcome),
         key: None,
