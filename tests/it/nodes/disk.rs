@@ -4,10 +4,13 @@ use super::execute;
 use crate::harness::process::{Process, SIGN, run};
 use crate::harness::samples::{approval, path, payment};
 use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, SqliteConnection};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tokio::runtime::Runtime;
 
 /// A file system of 8 MiB.
 struct Disk {
@@ -38,6 +41,20 @@ impl Disk {
     fn make_room(&self) {
         fs::remove_file(self.path("ballast")).unwrap();
     }
+}
+
+const EMPTY_AND_READ: &str = "PRAGMA wal_checkpoint(TRUNCATE); BEGIN; SELECT count(*) FROM sqlite_schema";
+
+/// Empties the logs of these databases and reads meanwhile, so that no log can start over: each write needs room.
+fn read_meanwhile(databases: &[PathBuf]) -> (Runtime, Vec<SqliteConnection>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let begin = async |path| {
+        let mut conn = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+        sqlx::raw_sql(EMPTY_AND_READ).execute(&mut conn).await.unwrap();
+        conn
+    };
+    let readers = databases.iter().map(|path| runtime.block_on(begin(path))).collect();
+    (runtime, readers)
 }
 
 impl Drop for Disk {
@@ -74,6 +91,7 @@ fn full_disk_is_reported_and_the_gateway_resumes_when_there_is_room() {
     let url = format!("sqlite://{}", database.display());
     let overrides = [("database_url", url.as_str())];
     let mut process = Process::start(folder.path(), None, &overrides);
+    let reading = read_meanwhile(std::slice::from_ref(&database));
     let before = execute(&process, SIGN, &payment("before"));
     disk.fill();
     let message = unavailable(&process, SIGN, &payment("full"), "store_unavailable", disk.folder.path());
@@ -82,6 +100,7 @@ fn full_disk_is_reported_and_the_gateway_resumes_when_there_is_room() {
     process.wait_for_line(&named);
     let (status, view) = process.readiness();
     assert_eq!((status, detail(&view, "audit_append")), (503, named.as_str()), "{view}");
+    drop(reading);
     disk.make_room();
     wait_until_ready(&process);
     process.wait_for_line("has room again");
@@ -99,6 +118,7 @@ fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
     let overrides = [("node_directory", nodes.to_str().unwrap())];
     let mut process = Process::start(folder.path(), None, &overrides);
     execute(&process, SIGN, &payment("before"));
+    let reading = read_meanwhile(&[0, 1, 2].map(|node| nodes.join(format!("node-{node}.db"))));
     let waiting = process.post(SIGN, Some(&payment("full")));
     let approve = path(&waiting["operation"], "/approve");
     process.post(&approve, Some(&approval("alice")));
@@ -119,6 +139,7 @@ fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
     };
     let detail = detail(&view, "nodes");
     assert!(status == 503 && [0, 1, 2].iter().all(|node| detail.contains(&named(*node))), "{view}");
+    drop(reading);
     disk.make_room();
     wait_until_ready(&process);
     process.post(&approve, Some(&approval("bob")));
