@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 /// Open files besides connections: a database, its journal, and its readers.
 const FILES_OF_PROCESS: u64 = 64;
 
-/// Threads besides those of the runtime: the log, metrics, traces, policies, and a database, which hands each call to a thread.
+/// Threads besides those of the runtime: the log, metrics, traces, policies, and those of a database.
 pub const THREADS_OF_PROCESS: usize = 16;
 
 /// The same of a command.

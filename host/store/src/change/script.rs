@@ -1,5 +1,4 @@
-//! Several writes as one text: each round trip to SQLite's thread costs more than the statements, and each to a server keeps the log
-//! locked for longer.
+//! Several writes as one text, because each round trip to a server keeps the log locked for longer.
 //!
 //! The first write has all conditions, and the others write only if it wrote something. So a script whose conditions do not hold writes
 //! nothing, and needs no rollback.
