@@ -10,7 +10,7 @@ use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::{ApprovalSubject, SigningRule, n_distinct_people};
 use gateway_domain::dsse::Envelope;
-use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::evidence::{self, ChainedEvent};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::CustodyKey;
@@ -192,12 +192,11 @@ impl Verifier {
 fn operation(events: &[HistoryEvent]) -> Result<Operation, Unverified> {
     let mut previous = Hex32::ZERO;
     for HistoryEvent { event, salt, hash } in events {
-        let event = ChainedEvent { event: event.clone(), salt: Salt::new(*salt.as_bytes()), hash: *hash };
-        if !event.follows(previous) {
+        if evidence::fault(previous, event, &Salt::new(*salt.as_bytes()), *hash).is_some() {
             return Err(Unverified::Events("an event does not follow the one before it"));
         }
-        previous = event.hash;
+        previous = *hash;
     }
-    let events: Vec<Event> = events.iter().map(|sent| sent.event.clone()).collect();
-    replay(&events).ok_or(Unverified::Events("the first one is not a submission"))
+    let events = events.iter().map(|sent| &sent.event);
+    replay(events).ok_or(Unverified::Events("the first one is not a submission"))
 }

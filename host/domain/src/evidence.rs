@@ -3,7 +3,7 @@
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use crate::operation::Event;
-use crate::redaction::{Redacted, Salt, redact};
+use crate::redaction::{Redacted, Salt, redact, redacted_bytes};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -18,16 +18,26 @@ pub struct ChainedEvent {
     pub hash: Hex32,
 }
 
+/// The fault of a stored event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainFault {
+    /// Another hash.
+    #[error("`event_hash` does not follow from the event, its salt and the previous hash")]
+    Hash,
+    /// A salt that nothing uses.
+    #[error("`salt` is not zero, but the event hides nothing")]
+    Salt,
+}
+
 impl ChainedEvent {
     /// The event after one with the hash `previous`. `fresh` is its salt, unless it hides nothing.
     ///
     /// # Errors
     /// [`CanonicalError`] for a value with a floating-point number, which an event never has.
     pub fn after(previous: Hex32, event: Event, fresh: Salt) -> Result<Self, CanonicalError> {
-        let redacted = redact(&event, &fresh)?;
-        let hash = event_hash(previous, &redacted.event)?;
-        let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
-        Ok(Self { event, salt, hash })
+        let (redacted, hides_something) = redacted_bytes(&event, &fresh)?;
+        let salt = if hides_something { fresh } else { Salt::UNUSED };
+        Ok(Self { event, salt, hash: hash_bytes(previous, &redacted) })
     }
 
     /// The redacted form, which the chain hashes.
@@ -38,8 +48,24 @@ impl ChainedEvent {
     /// Whether the stored hash is the one of this event after an event with the hash `previous`.
     #[must_use]
     pub fn follows(&self, previous: Hex32) -> bool {
-        let hash = self.redact().and_then(|redacted| event_hash(previous, &redacted.event));
-        hash.is_ok_and(|hash| hash == self.hash)
+        self.fault(previous) != Some(ChainFault::Hash)
+    }
+
+    /// What is wrong with the stored hash, or with the salt.
+    #[must_use]
+    pub fn fault(&self, previous: Hex32) -> Option<ChainFault> {
+        fault(previous, &self.event, &self.salt, self.hash)
+    }
+}
+
+/// What is wrong with the hash or the salt of an event after one with the hash `previous`.
+#[must_use]
+pub fn fault(previous: Hex32, event: &Event, salt: &Salt, hash: Hex32) -> Option<ChainFault> {
+    match redacted_bytes(event, salt) {
+        Ok((bytes, _)) if hash_bytes(previous, &bytes) != hash => Some(ChainFault::Hash),
+        Ok((_, false)) if *salt != Salt::UNUSED => Some(ChainFault::Salt),
+        Ok(_) => None,
+        Err(_) => Some(ChainFault::Hash),
     }
 }
 
@@ -63,10 +89,13 @@ pub fn continued(mut stored: Vec<ChainedEvent>, next: &[ChainedEvent]) -> Option
 /// # Errors
 /// [`CanonicalError`] for a value with a floating-point number, which an event never has.
 pub fn event_hash(previous: Hex32, redacted: &Value) -> Result<Hex32, CanonicalError> {
-    let bytes = canonical::to_bytes(redacted)?;
+    Ok(hash_bytes(previous, &canonical::to_bytes(redacted)?))
+}
+
+fn hash_bytes(previous: Hex32, redacted: &[u8]) -> Hex32 {
     let hasher =
-        Sha256::new().chain_update("svc/event/v2").chain_update(previous.as_bytes()).chain_update(bytes);
-    Ok(Hex32::new(hasher.finalize().into()))
+        Sha256::new().chain_update("svc/event/v2").chain_update(previous.as_bytes()).chain_update(redacted);
+    Hex32::new(hasher.finalize().into())
 }
 
 #[cfg(test)]

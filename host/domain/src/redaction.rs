@@ -10,15 +10,16 @@
 
 mod opened;
 pub mod rules;
+mod walk;
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use crate::operation::Event;
-use rules::{EVENT, Rule, Shape};
+use rules::{EVENT, Shape};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::fmt;
+use std::{fmt, mem};
 
 pub use opened::{DisclosureError, Opened, open};
 
@@ -81,7 +82,7 @@ pub struct Disclosure {
 
 impl Disclosure {
     fn commitment(&self) -> Result<Hex32, CanonicalError> {
-        canonical::digest("svc/field/v1", self)
+        walk::commitment(&self.path, self.salt, &canonical::to_bytes(&self.value)?, &mut Vec::new())
     }
 }
 
@@ -94,12 +95,6 @@ pub struct Redacted {
 }
 
 impl Redacted {
-    /// Whether the event hides nothing, so that its salt is not used.
-    #[must_use]
-    pub const fn hides_nothing(&self) -> bool {
-        self.hidden.is_empty()
-    }
-
     /// The hidden fields whose visibility `sees` accepts.
     pub fn disclosures(self, sees: impl Fn(Visibility) -> bool) -> Vec<Disclosure> {
         self.hidden.into_iter().filter(|(visibility, _)| sees(*visibility)).map(|(_, field)| field).collect()
@@ -108,10 +103,30 @@ impl Redacted {
 
 /// Redacts an event.
 pub fn redact(event: &Event, salt: &Salt) -> Result<Redacted, CanonicalError> {
-    let event = serde_json::to_value(event).map_err(|error| CanonicalError::NotJson(error.to_string()))?;
-    let mut walk = Walk { salt, path: String::new(), hidden: Vec::new() };
-    let event = walk.shape(event, EVENT)?;
-    Ok(Redacted { event, hidden: walk.hidden })
+    redact_value(event, EVENT, salt)
+}
+
+/// The canonical bytes of the redacted form of an event, and whether it hides anything.
+pub(crate) fn redacted_bytes(event: &Event, salt: &Salt) -> Result<(Vec<u8>, bool), CanonicalError> {
+    let mut hides_something = false;
+    let bytes = walk::redact(&canonical::to_bytes(event)?, EVENT, salt, |_| hides_something = true)?;
+    Ok((bytes, hides_something))
+}
+
+fn redact_value<T: Serialize>(value: &T, shape: &Shape, salt: &Salt) -> Result<Redacted, CanonicalError> {
+    let mut event =
+        serde_json::to_value(value).map_err(|error| CanonicalError::NotJson(error.to_string()))?;
+    let mut hidden = Vec::new();
+    walk::redact(&canonical::to_bytes(value)?, shape, salt, |field| {
+        let form = match field.shown {
+            Some(shown) => json!({ "commitment": field.commitment, "shown": shown }),
+            None => json!({ "commitment": field.commitment }),
+        };
+        let path = field.path.to_owned();
+        let value = event.pointer_mut(&path).map(|value| mem::replace(value, form)).unwrap_or_default();
+        hidden.push((field.visibility, Disclosure { path, salt: field.salt, value }));
+    })?;
+    Ok(Redacted { event, hidden })
 }
 
 /// `…1234`; a name of four characters or fewer is hidden completely.
@@ -122,93 +137,16 @@ pub fn last_four(name: &str) -> String {
     format!("…{}", name.chars().skip(n_left_out).collect::<String>())
 }
 
-struct Walk<'a> {
-    salt: &'a Salt,
-    path: String,
-    hidden: Vec<(Visibility, Disclosure)>,
-}
-
-impl Walk<'_> {
-    fn apply(&mut self, value: Value, rule: &Rule) -> Result<Value, CanonicalError> {
-        match rule {
-            Rule::Open => Ok(value),
-            Rule::Masked => self.hide(value, Visibility::Masked),
-            Rule::Parties => self.hide(value, Visibility::Parties),
-            Rule::Published => self.hide(value, Visibility::Published),
-            Rule::Members(shape) => self.shape(value, shape),
-            Rule::Tagged(tag, shapes) => {
-                let name = value.get(tag).and_then(Value::as_str);
-                match shapes.iter().find(|(listed, _)| Some(*listed) == name) {
-                    Some((_, shape)) => self.members(value, shape, Some(tag)),
-                    None => self.hide(value, Visibility::Sealed),
-                }
-            }
-            Rule::Each(rule) => match value {
-                Value::Array(items) => self.each(items, rule),
-                other => self.hide_unless_null(other),
-            },
-        }
-    }
-
-    fn shape(&mut self, value: Value, shape: &Shape) -> Result<Value, CanonicalError> {
-        self.members(value, shape, None)
-    }
-
-    fn members(&mut self, value: Value, shape: &Shape, tag: Option<&str>) -> Result<Value, CanonicalError> {
-        let Value::Object(members) = value else { return self.hide_unless_null(value) };
-        let mut redacted = Map::new();
-        for (name, value) in members {
-            let length = self.path.len();
-            push_token(&mut self.path, &name);
-            let rule = shape.iter().copied().flatten().find(|(listed, _)| *listed == name);
-            let member = match rule {
-                Some((_, rule)) => self.apply(value, rule)?,
-                None if tag == Some(name.as_str()) => value,
-                None => self.hide(value, Visibility::Sealed)?,
-            };
-            redacted.insert(name, member);
-            self.path.truncate(length);
-        }
-        Ok(Value::Object(redacted))
-    }
-
-    fn each(&mut self, items: Vec<Value>, rule: &Rule) -> Result<Value, CanonicalError> {
-        let mut redacted = Vec::with_capacity(items.len());
-        for (index, item) in items.into_iter().enumerate() {
-            let length = self.path.len();
-            push_token(&mut self.path, &index.to_string());
-            redacted.push(self.apply(item, rule)?);
-            self.path.truncate(length);
-        }
-        Ok(Value::Array(redacted))
-    }
-
-    /// Seals a value of another type than listed, except null.
-    fn hide_unless_null(&mut self, value: Value) -> Result<Value, CanonicalError> {
-        if value.is_null() { Ok(value) } else { self.hide(value, Visibility::Sealed) }
-    }
-
-    fn hide(&mut self, value: Value, visibility: Visibility) -> Result<Value, CanonicalError> {
-        let shown = masked_text(&value, visibility);
-        let field = Disclosure { path: self.path.clone(), salt: self.salt.of_field(&self.path), value };
-        let commitment = field.commitment()?;
-        self.hidden.push((visibility, field));
-        Ok(match shown {
-            Some(shown) => json!({ "commitment": commitment, "shown": shown }),
-            None => json!({ "commitment": commitment }),
-        })
-    }
-}
-
-/// The text that the redacted form shows for a masked value.
-fn masked_text(value: &Value, visibility: Visibility) -> Option<String> {
-    (visibility == Visibility::Masked).then(|| value.as_str().map(last_four)).flatten()
-}
-
 /// Adds a reference token to a JSON pointer (RFC 6901 section 3).
 fn push_token(pointer: &mut String, token: &str) {
     pointer.push('/');
-    pointer.push_str(&token.replace('~', "~0").replace('/', "~1"));
+    for character in token.chars() {
+        match character {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            other => pointer.push(other),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -217,10 +217,11 @@ impl Operation {
 
 /// Folds a list of events. `None` when it does not begin with a submission.
 #[must_use]
-pub fn replay(events: &[Event]) -> Option<Operation> {
-    let (first, rest) = events.split_first()?;
+pub fn replay<'e>(events: impl IntoIterator<Item = &'e Event>) -> Option<Operation> {
+    let mut events = events.into_iter();
+    let first = events.next()?;
     let Change::Submitted(submission) = &first.change else { return None };
-    Some(rest.iter().fold(submitted(submission, first.at_ms), evolve))
+    Some(events.fold(submitted(submission, first.at_ms), evolve))
 }
 
 /// The operation right after its submission.

@@ -71,19 +71,34 @@ fn every_member_is_listed() {
 
 #[test]
 fn unlisted_member_is_sealed() {
-    let mut walk = Walk { salt: &SALT, path: String::new(), hidden: Vec::new() };
     let event = json!({
         "at_ms": 1, "new": "secret-1",
         "change": { "type": "executed", "result_ref": "r", "signature": "secret-2", "more": ["secret-3"] },
-        "asked_by": ["secret-4"],
+        "asked_by": ["secret-4"], "~/\"\n": "secret-5", "settles": { "id": "1", "}\"{": { "]": "secret-6" } },
     });
-    let shown = walk.shape(event, EVENT).unwrap();
-    assert!(!shown.to_string().contains("secret"), "{shown}");
-    assert_eq!(walk.hidden.len(), 4);
+    let redacted = redact_value(&event, EVENT, &SALT).unwrap();
+    assert!(!redacted.event.to_string().contains("secret"), "{}", redacted.event);
+    assert_eq!(redacted.hidden.len(), 6);
+    let opened = open(redacted.event.clone(), &redacted.disclosures(sees_all)).unwrap();
+    assert_eq!(opened.event, event);
     let unknown = json!({ "at_ms": 1, "change": { "type": "unheard_of", "secret": "secret-5" } });
-    let mut walk = Walk { salt: &SALT, path: String::new(), hidden: Vec::new() };
-    assert!(!walk.shape(unknown, EVENT).unwrap().to_string().contains("secret"));
-    assert!(walk.hidden.iter().all(|(visibility, _)| *visibility == Visibility::Sealed));
+    let redacted = redact_value(&unknown, EVENT, &SALT).unwrap();
+    assert!(!redacted.event.to_string().contains("secret"));
+    assert!(redacted.hidden.iter().all(|(visibility, _)| *visibility == Visibility::Sealed));
+}
+
+/// The chain hashes what an export shows.
+#[test]
+fn redacted_bytes_are_those_of_the_redacted_form() {
+    for event in events() {
+        let redacted = redact(&event, &SALT).unwrap();
+        let (bytes, hides_something) = redacted_bytes(&event, &SALT).unwrap();
+        assert_eq!(bytes, canonical::to_bytes(&redacted.event).unwrap());
+        assert_eq!(hides_something, !redacted.hidden.is_empty());
+        for (_, field) in &redacted.hidden {
+            assert_eq!(field.commitment().unwrap(), canonical::digest("svc/field/v1", field).unwrap());
+        }
+    }
 }
 
 #[test]
@@ -221,6 +236,22 @@ proptest! {
         if name.chars().count() <= 4 {
             prop_assert_eq!(shown, "…");
         }
+    }
+
+    /// Whatever an object has, its commitments are at the paths of what they hide, and opening them restores it.
+    #[test]
+    fn any_object_is_redacted_and_opened(
+        members in prop::collection::btree_map("\\PC{0,6}", "\\PC{0,8}", 0..5),
+        event in 0..26_usize,
+    ) {
+        let mut object = serde_json::to_value(&events()[event]).unwrap();
+        for (name, value) in &members {
+            object[name] = json!({ name: [value, { value: name }] });
+            object["change"][name] = json!(value);
+        }
+        let redacted = redact_value(&object, EVENT, &SALT).unwrap();
+        let opened = open(redacted.event.clone(), &redacted.disclosures(sees_all)).unwrap();
+        prop_assert_eq!(opened.event, object);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::record::encode::FORMAT;
 use crate::record::finding::{Report, report};
 use crate::sql::row::{Hashes, Row};
-use gateway_domain::evidence::{ChainedEvent, event_hash};
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{self, Keys};
@@ -94,8 +94,8 @@ impl Walk {
             Ok(event) => {
                 self.events.push(event.clone());
                 if let (Some(hash), Some(salt), Some(previous)) = (hash, salt, self.previous) {
-                    let problem = hash_problem(&ChainedEvent { event, salt, hash }, previous);
-                    problems.extend(problem.map(str::to_owned));
+                    let fault = ChainedEvent { event, salt, hash }.fault(previous);
+                    problems.extend(fault.map(|fault| fault.to_string()));
                 }
             }
         }
@@ -152,16 +152,6 @@ impl KeyFold {
             self.open.insert(operation.id.0, operation);
         }
     }
-}
-
-/// What is wrong with an event's hash, or with the salt of an event that hides nothing.
-fn hash_problem(chained: &ChainedEvent, previous: Hex32) -> Option<&'static str> {
-    let Ok(redacted) = chained.redact() else { return Some("the event cannot be hashed") };
-    if event_hash(previous, &redacted.event).ok() != Some(chained.hash) {
-        return Some("`event_hash` does not follow from the event, its salt and the previous hash");
-    }
-    let is_stray = redacted.hides_nothing() && chained.salt != Salt::UNUSED;
-    is_stray.then_some("`salt` is not zero, but the event hides nothing")
 }
 
 fn name(row: &Row) -> String {
