@@ -1,7 +1,7 @@
 //! Starts that must fail: with one error line, a non-zero exit code, and without leaving files behind.
 
 use crate::bundle::{bundle, copy};
-use crate::harness::process::{Process, SECRET_MODES, SIGN, command};
+use crate::harness::process::{EXECUTE, Process, SECRET_MODES, SIGN, command, drive, limited};
 use crate::harness::samples::payment;
 use crate::harness::secrets::{make_private, write_private};
 use std::fs;
@@ -343,4 +343,13 @@ fn sigterm_during_the_start_stops_it() {
     let (status, log) = process.terminate();
     assert!(status.success(), "{status}: {log:#?}");
     assert!(log.iter().any(|line| line.contains("operation-gateway stopped")), "{log:#?}");
+}
+
+/// Room for 64 evaluations takes 516 GiB of addresses, twice with embedded nodes.
+#[test]
+fn gateway_signs_in_a_small_address_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = limited(&command(folder.path(), &[]), &format!("-v {}", 120 << 20));
+    let process = Process::start_command(command);
+    assert_eq!(drive(&process.address, SIGN, &payment("small"), &[EXECUTE]).unwrap()["state"], "executed");
 }

@@ -39,10 +39,17 @@ impl std::fmt::Debug for PolicyEngine {
 }
 
 impl PolicyEngine {
-    /// An engine with room for four concurrent evaluations per hardware thread, at least [`INSTANCES_MIN`] in all.
+    /// An engine with room for four concurrent evaluations per hardware thread, at least [`INSTANCES_MIN`] in all. It has room for
+    /// fewer where the process's address space is too small: each reserves 8 GiB of it.
     pub fn new() -> Result<Self, EngineError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self::with_room_for(u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN))
+        let mut room = u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN);
+        loop {
+            match Self::with_room_for(room) {
+                Err(EngineError::Wasmtime(_)) if room > 1 => room /= 2,
+                engine => return engine,
+            }
+        }
     }
 
     /// An engine with room for `instances` concurrent evaluations, at most [`INSTANCES_MAX`].

@@ -35,6 +35,14 @@ pub(crate) fn command(folder: &Path, overrides: &[(&str, &str)]) -> Command {
     command
 }
 
+/// The command under a limit of resources: an option of `ulimit` with its value.
+pub(crate) fn limited(command: &Command, ulimit: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\"")]).arg(command.get_program());
+    shell.args(command.get_args()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell
+}
+
 /// Runs a subcommand on the data in `folder`; returns exit code, standard output and standard error.
 pub(crate) fn run(folder: &Path, overrides: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command(folder, overrides).args(arguments).output().unwrap();

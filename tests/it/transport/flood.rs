@@ -1,14 +1,13 @@
 //! Connection limits: above them, unused connections are evicted for new ones.
 
 use crate::harness::certificates::Authority;
-use crate::harness::process::{Process, command, request, text};
+use crate::harness::process::{Process, command, limited, request, text};
 use crate::harness::tls::{Files, Trust, connect};
 use crate::harness::wire::{Received, TIMEOUT, connect_from, eventually, get_on, get_request, receive};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -159,14 +158,8 @@ fn unfinished_tls_handshakes_are_evicted_for_new_connections() {
 #[test]
 fn start_fails_when_the_open_file_limit_is_below_connections_max() {
     let folder = tempfile::tempdir().unwrap();
-    let limited = |ulimit: &str| {
-        let command = command(folder.path(), &[("connections_max", "500")]);
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\"")]).arg(command.get_program());
-        shell.args(command.get_args()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        shell
-    };
-    let output = limited("-n 600").output().unwrap();
+    let command = command(folder.path(), &[("connections_max", "500")]);
+    let output = limited(&command, "-n 600").output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(
         text.contains("setting `connections_max`: needs 1012 open files") && !output.status.success(),
@@ -174,7 +167,7 @@ fn start_fails_when_the_open_file_limit_is_below_connections_max() {
     );
     assert!(text.contains("the system allows 600"), "{text}");
     // The process raises its soft limit by itself.
-    Process::spawn(limited("-Sn 100")).wait_for_line("operation-gateway listens");
+    Process::spawn(limited(&command, "-Sn 100")).wait_for_line("operation-gateway listens");
 }
 
 #[test]
