@@ -13,6 +13,7 @@ mod client;
 mod cluster;
 mod console;
 mod contributions;
+mod counts;
 mod coverage;
 mod crash;
 mod crash_custody;

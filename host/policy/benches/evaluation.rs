@@ -45,7 +45,7 @@ fn measure_bundle(engine: &PolicyEngine, bundle: &Bundle) -> Result<(), Box<dyn 
     let texts: Vec<_> = texts.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
     let data = gateway_policy_sdk::testing::data(&texts);
 
-    let facts = facts();
+    let facts = testing::facts_with_spending("2");
     for (name, moment, approvers) in [
         ("preview without approvals", Moment::Preview, &[][..]),
         ("admission, two approvals", Moment::Admission, &["bob", "carol"]),
@@ -157,18 +157,4 @@ fn native_request(request: &Request<'_>) -> sdk::Request {
             })
             .collect(),
     }
-}
-
-/// The facts of [`testing::facts`], and spending.
-fn facts() -> Facts {
-    let spent = [
-        "account.day_count",
-        "account.day_minor",
-        "account.hour_minor",
-        "recipient.day_minor",
-        "recipient.hour_minor",
-    ];
-    let spent = spent.map(|name| (format!("velocity.{name}"), "10".to_owned()));
-    let known = testing::fact_values("2").map(|(name, value)| (name.to_owned(), value));
-    Facts::from_pairs(known.into_iter().chain(spent))
 }

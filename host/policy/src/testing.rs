@@ -284,6 +284,20 @@ pub fn facts(required: &str) -> Facts {
     Facts::from_pairs(fact_values(required))
 }
 
+/// As [`facts`], with spending totals below every limit.
+pub fn facts_with_spending(required: &str) -> Facts {
+    let spent = [
+        "account.day_count",
+        "account.day_minor",
+        "account.hour_minor",
+        "recipient.day_minor",
+        "recipient.hour_minor",
+    ];
+    let spent = spent.map(|name| (format!("velocity.{name}"), "10".to_owned()));
+    let known = fact_values(required).map(|(name, value)| (name.to_owned(), value));
+    Facts::from_pairs(known.into_iter().chain(spent))
+}
+
 /// The names and values of [`facts`].
 pub fn fact_values(required: &str) -> [(&'static str, String); 4] {
     [

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use gateway_api::state::App;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ReadClock;
-use gateway_engine::{Engine, Ports};
+use gateway_engine::{Engine, Ports, Rules};
 use gateway_evidence::roots::RootsFile;
 use gateway_fleet::EmbeddedFleet;
 use gateway_seal::key_file;
@@ -27,6 +27,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
@@ -175,6 +176,16 @@ impl World {
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
         Self::new(gateway.app, gateway.store, settings, folder)
+    }
+
+    /// As in production, but events wait for the outcome that they are committed with even where everything is slow.
+    pub(crate) async fn patient() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = parse_settings(folder.path(), &[]);
+        let (store, _, ports) = real_ports(&settings, &settings, Arc::new(SystemClock)).await;
+        let rules = Rules { recorded_within: Duration::MAX, ..compose::rules(&settings) };
+        let app = compose::app(&settings, rules, compose::open_authenticator(&settings).unwrap(), ports);
+        Self::new(app, store, settings, folder)
     }
 
     /// With a clock that advances at each reading, nodes that a test can make fail, and recorded policy evaluations.

@@ -1,0 +1,211 @@
+//! What the hot paths cost, in counts that do not depend on how busy the machine is: allocations of the program, and instructions as
+//! valgrind counts them. One request after another, in this process, with embedded nodes. `counts.json` has what they cost, of each
+//! request, in the tests' build; `UPDATE_COUNTS=1` writes it.
+
+use crate::harness::samples::{approval, payment, publication};
+use crate::harness::world::World;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use gateway_domain::policy::Moment;
+use gateway_policy::{Evaluator, PolicyEngine, testing};
+use serde_json::{Value, json};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::{env, fs};
+use tower::ServiceExt as _;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// How often each piece of work is done, after [`N_WARM_UP`] times uncounted.
+const N: u64 = 20;
+const N_WARM_UP: u64 = 5;
+
+/// A difference that is no change, in percent.
+const TOLERANCE: u64 = 3;
+
+/// Set where valgrind runs this process.
+const IS_UNDER_VALGRIND: &str = "IS_UNDER_VALGRIND";
+
+/// Between pieces of work, what is not counted.
+const UNCOUNTED: &str = "uncounted";
+
+/// By the work, and by what is counted.
+type Costs = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// Prints the allocations of the work since the last reading.
+struct Meter {
+    allocations: usize,
+    bytes: usize,
+}
+
+impl Meter {
+    fn start() -> Self {
+        if env::var_os(IS_UNDER_VALGRIND).is_some() {
+            note_instructions(UNCOUNTED);
+        }
+        let stats = ALLOCATOR.stats();
+        Self { allocations: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated }
+    }
+
+    #[expect(clippy::print_stdout, reason = "its parent reads it")]
+    fn read(&mut self, work: &str) {
+        let stats = ALLOCATOR.stats();
+        if env::var_os(IS_UNDER_VALGRIND).is_some() {
+            note_instructions(work);
+        } else {
+            let n_allocations = stats.allocations + stats.reallocations - self.allocations;
+            println!("cost {work} {n_allocations} {}", stats.bytes_allocated - self.bytes);
+        }
+        let stats = ALLOCATOR.stats();
+        *self = Self { allocations: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated };
+    }
+}
+
+/// Has valgrind write the instructions since the last time into a file, under this name.
+fn note_instructions(work: &str) {
+    let me = format!("--pid={}", std::process::id());
+    let output = Command::new("vgdb").args([&me, "dump", work]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+async fn post(world: &World, path: &str, body: Option<&Value>) -> Vec<u8> {
+    let request = Request::post(path).header("host", "gateway").header("content-type", "application/json");
+    let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
+    let response = world.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+    let status = response.status();
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec();
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&bytes));
+    bytes
+}
+
+/// Each step for all operations, before the next step.
+async fn flows(world: &World, name: &str, n: u64, mut after: impl FnMut(&str)) {
+    let mut operations = vec![];
+    for number in 0..n {
+        let submitted = post(world, "/v1/operations/sign", Some(&payment(&format!("{name}-{number}")))).await;
+        operations.push(submitted);
+    }
+    after("submit");
+    let path = |submitted: &Vec<u8>| {
+        let view: Value = serde_json::from_slice(submitted).unwrap();
+        format!("/v1/operations/{}", view["operation"]["operation_id"].as_str().unwrap())
+    };
+    let operations: Vec<_> = operations.iter().map(path).collect();
+    after(UNCOUNTED);
+    let steps = [
+        ("first-approval", "approve", Some(approval("alice"))),
+        ("last-approval", "approve", Some(approval("bob"))),
+        ("execute", "execute", None),
+        ("publish", "publish", Some(publication())),
+    ];
+    for (work, step, body) in steps {
+        for operation in &operations {
+            post(world, &format!("{operation}/{step}"), body.as_ref()).await;
+        }
+        after(work);
+    }
+}
+
+#[tokio::test]
+async fn hot_paths_run_one_after_another() {
+    let world = World::patient().await;
+    flows(&world, "warm-up", N_WARM_UP, |_| ()).await;
+    let mut meter = Meter::start();
+    flows(&world, "counted", N, |work| meter.read(work)).await;
+    let preview = json!({ "intent": payment("preview"), "approvals": [approval("alice")] });
+    for (work, n) in [(UNCOUNTED, N_WARM_UP), ("preview", N)] {
+        for _ in 0..n {
+            post(&world, "/v1/policy/preview", Some(&preview)).await;
+        }
+        meter.read(work);
+    }
+    let bundle =
+        testing::verify(testing::committed_bundle("payment-guard"), &testing::committed_trust()).unwrap();
+    let evaluator = Evaluator::load(&PolicyEngine::new().unwrap(), &bundle).unwrap();
+    let facts = testing::facts_with_spending("2");
+    let sample = testing::payment("acct-2", &["bob", "carol"]);
+    for (work, n) in [(UNCOUNTED, N_WARM_UP), ("ten-evaluations", N * 10)] {
+        for _ in 0..n {
+            let judged = evaluator.evaluate(&sample.request(Moment::Admission), &facts, u64::MAX);
+            assert!(judged.outcome.is_allowed());
+        }
+        meter.read(work);
+    }
+}
+
+/// Runs the hot paths in a process of their own.
+fn run(command: &mut Command) -> String {
+    command.args(["--exact", "counts::hot_paths_run_one_after_another", "--nocapture"]);
+    let output = command
+        .output()
+        .unwrap_or_else(|why| panic!("{why}: install valgrind (Debian: apt-get install valgrind)"));
+    let Output { status, stdout, stderr } = output;
+    let text = String::from_utf8(stdout).unwrap();
+    assert!(status.success(), "{text}{}", String::from_utf8_lossy(&stderr));
+    text
+}
+
+fn allocations() -> Costs {
+    let text = run(&mut Command::new(env::current_exe().unwrap()));
+    let mut costs = Costs::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("cost ")) {
+        let [work, allocations, bytes] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        let each = |total: &str| total.parse::<u64>().unwrap() / N;
+        costs.insert(
+            work.to_owned(),
+            BTreeMap::from([
+                ("allocations".to_owned(), each(allocations)),
+                ("allocated_bytes".to_owned(), each(bytes)),
+            ]),
+        );
+    }
+    costs
+}
+
+/// The work, and the instructions of each time.
+fn instructions() -> BTreeMap<String, u64> {
+    let folder = tempfile::tempdir().unwrap();
+    let dumps = folder.path().join("counts");
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--quiet"]).env(IS_UNDER_VALGRIND, "true");
+    valgrind.arg(format!("--callgrind-out-file={}", dumps.display())).arg(env::current_exe().unwrap());
+    run(&mut valgrind);
+    let read = |file: std::io::Result<fs::DirEntry>| {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        let after = |name| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let work = after("desc: Trigger: dump ")?.to_owned();
+        Some((work, after("totals:").unwrap().parse::<u64>().unwrap() / N))
+    };
+    fs::read_dir(folder.path()).unwrap().filter_map(read).collect()
+}
+
+#[test]
+fn hot_paths_cost_what_the_table_says() {
+    let mut costs = allocations();
+    for (work, n) in instructions() {
+        costs.entry(work).or_default().insert("instructions".to_owned(), n);
+    }
+    costs.remove(UNCOUNTED);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/counts.json");
+    if env::var_os("UPDATE_COUNTS").is_some() {
+        fs::write(&path, serde_json::to_string_pretty(&costs).unwrap() + "\n").unwrap();
+    }
+    let table: Costs = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let is_change = |before: u64, now: u64| before.abs_diff(now) * 100 > before * TOLERANCE;
+    let differs = |work: &String, counted: &String| {
+        let [before, now] = [&table, &costs].map(|costs| costs.get(work)?.get(counted).copied());
+        let line = format!("{work}: {} {counted}, {} in the table", now.unwrap_or(0), before.unwrap_or(0));
+        is_change(before.unwrap_or(0), now.unwrap_or(0)).then_some(line)
+    };
+    let lines = costs.iter().flat_map(|(work, counts)| counts.keys().map(move |counted| (work, counted)));
+    let changes: Vec<_> = lines.filter_map(|(work, counted)| differs(work, counted)).collect();
+    assert!(
+        changes.is_empty() && table.keys().eq(costs.keys()),
+        "if this is meant, update the table with UPDATE_COUNTS=1:\n{}",
+        changes.join("\n")
+    );
+}
