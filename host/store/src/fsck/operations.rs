@@ -3,10 +3,15 @@
 use super::check::Check;
 use super::snapshot::Stop;
 use crate::record::encode::{Spending, listed_keys, operation_columns, spending};
-use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, EVENTS, History};
-use crate::sql::row::{Cell, Row, blob, instant};
+use crate::record::finding::Finding;
+use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, History};
+use crate::sql::row::{Cell, Columns, Row, blob, instant};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
+use gateway_engine::Unavailable;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::thread;
 
 /// Ids of operations that have a row in any of the three tables.
 const IDS: &str = "SELECT operation_id FROM (
@@ -16,8 +21,12 @@ const IDS: &str = "SELECT operation_id FROM (
     UNION SELECT operation_id FROM (
         SELECT operation_id FROM spending WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS spent
     ORDER BY operation_id LIMIT $2";
-const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = $1";
-const SPENDING: &str = "SELECT * FROM spending WHERE operation_id = $1";
+/// Rows of the operations of a page.
+const EVENTS: &str = "SELECT ledger_index, operation_id, seq, event_hash, salt, format, body FROM events
+    WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id, seq";
+const OPERATIONS: &str =
+    "SELECT * FROM operations WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id";
+const SPENDING: &str = "SELECT * FROM spending WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id";
 const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = $1 AND ledger_index = $2";
 
 impl Check<'_> {
@@ -31,28 +40,54 @@ impl Check<'_> {
             {
                 self.passed(0, u64::from(u16::from_be_bytes(*start)));
             }
-            for id in &ids {
-                self.operation(id.cell("operation_id"), &mut key_events).await?;
+            let page = self.page_of(&ids).await?;
+            for (stored, rebuilt) in in_parallel(page, Stored::rebuilt) {
+                self.operation(&stored, rebuilt, &mut key_events).await?;
             }
         }
         key_events.sort_unstable();
         Ok(key_events)
     }
 
-    async fn operation(&mut self, id: &Cell, key_events: &mut Vec<i64>) -> Result<(), Stop> {
+    /// The rows of these operations, whose ids are in order.
+    async fn page_of(&mut self, ids: &[Row]) -> Result<Vec<Stored>, Stop> {
+        let id = |row: Option<&Row>| row.map_or(Cell::Null, |row| row.cell("operation_id").clone());
+        let bounds = [id(ids.first()), id(ids.last())];
+        let mut events = self.rows(EVENTS, &bounds).await?.into_iter().peekable();
+        let mut operations = self.rows(OPERATIONS, &bounds).await?.into_iter().peekable();
+        let mut spending = self.rows(SPENDING, &bounds).await?.into_iter().peekable();
+        let stored = |row: &Row| {
+            let id = row.cell("operation_id").clone();
+            let is_of = |row: &Row| *row.cell("operation_id") == id;
+            let mut of_it = Vec::new();
+            while let Some(event) = events.next_if(is_of) {
+                of_it.push(event);
+            }
+            let (operation, spending) = (operations.next_if(is_of), spending.next_if(is_of));
+            Stored { events: of_it, operation, spending, id }
+        };
+        Ok(ids.iter().map(stored).collect())
+    }
+
+    async fn operation(
+        &mut self,
+        stored: &Stored,
+        rebuilt: Rebuilt,
+        key_events: &mut Vec<i64>,
+    ) -> Result<(), Stop> {
         self.checked.n_operations = self.checked.n_operations.saturating_add(1);
-        let events = self.rows(EVENTS, std::slice::from_ref(id)).await?;
-        let chain = history::follow(&id.to_string(), &events, self.findings);
-        let stored = self.rows(OPERATION, std::slice::from_ref(id)).await?;
+        let Rebuilt { chain, findings, expected } = rebuilt;
+        findings.into_iter().for_each(&mut *self.findings);
+        let id = &stored.id;
         let name = format!("operation_id {id}");
-        match (stored.first(), events.is_empty()) {
+        match (&stored.operation, stored.events.is_empty()) {
             (None, true) => {}
             (None, false) => self.finding("operations", name, "missing, but it has events"),
             (Some(_), true) => self.finding("operations", name, "it has no events"),
-            (Some(stored), false) => self.compare_operation(id, stored, &chain),
+            (Some(row), false) => self.compare_operation(id, row, &chain, expected),
         }
-        if events.is_empty() || chain.history.is_some() {
-            self.spending(id, chain.history.as_ref()).await?;
+        if stored.events.is_empty() || chain.history.is_some() {
+            self.spending(id, stored.spending.as_ref(), chain.history.as_ref());
         }
         let Some(history) = &chain.history else { return Ok(()) };
         if history.operation.intent.operation_type() != OperationType::Sign {
@@ -61,26 +96,25 @@ impl Check<'_> {
         self.listed(id, history, chain.ledger_indexes.first().copied()).await
     }
 
-    fn compare_operation(&mut self, id: &Cell, stored: &Row, chain: &Chain) {
+    fn compare_operation(&mut self, id: &Cell, stored: &Row, chain: &Chain, expected: Option<Expected>) {
         let revision = stored.integer("revision").unwrap_or_default();
         if revision > chain.last_seq {
             let first = chain.last_seq.saturating_add(1);
             history::report_missing(self.findings, &id.to_string(), first, revision);
         }
-        let Some(History { operation, record_root, .. }) = &chain.history else { return };
-        match operation_columns(operation, *record_root) {
-            Ok(expected) => {
+        match expected {
+            None => {}
+            Some(Ok(expected)) => {
                 self.differs("operations", stored, &["operation_id"], &expected, &CHECKED_ELSEWHERE);
             }
-            Err(error) => self.finding("operations", stored.named(&["operation_id"]), error.detail),
+            Some(Err(error)) => self.finding("operations", stored.named(&["operation_id"]), error.detail),
         }
     }
 
-    async fn spending(&mut self, id: &Cell, history: Option<&History>) -> Result<(), Stop> {
-        let stored = self.rows(SPENDING, std::slice::from_ref(id)).await?;
+    fn spending(&mut self, id: &Cell, stored: Option<&Row>, history: Option<&History>) {
         let name = format!("operation_id {id}");
         let expected = history.map(|history| (history, spending(&history.operation, history.events.iter())));
-        match (stored.first(), expected) {
+        match (stored, expected) {
             (Some(stored), Some((_, Some(Spending::Admitted { columns, .. })))) => {
                 self.differs("spending", stored, &["operation_id"], &columns, &[]);
             }
@@ -102,7 +136,6 @@ impl Check<'_> {
             }
             (None, None | Some((_, None))) => {}
         }
-        Ok(())
     }
 
     /// Checks that each key of the operation lists it, at the index of its first event.
@@ -118,6 +151,54 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// What an operation's row must have; an error if it cannot be written.
+type Expected = Result<Columns, Unavailable>;
+
+/// The rows of one operation.
+struct Stored {
+    id: Cell,
+    events: Vec<Row>,
+    operation: Option<Row>,
+    spending: Option<Row>,
+}
+
+/// What its events say.
+struct Rebuilt {
+    chain: Chain,
+    findings: Vec<Finding>,
+    expected: Option<Expected>,
+}
+
+impl Stored {
+    fn rebuilt(&self) -> Rebuilt {
+        let mut findings = Vec::new();
+        let chain =
+            history::follow(&self.id.to_string(), &self.events, &mut |finding| findings.push(finding));
+        let expected = |history: &History| operation_columns(&history.operation, history.record_root);
+        Rebuilt { expected: chain.history.as_ref().map(expected), chain, findings }
+    }
+}
+
+/// Each item with its result, in order. All processors work.
+fn in_parallel<T: Send + Sync, R: Send>(items: Vec<T>, work: impl Fn(&T) -> R + Sync) -> Vec<(T, R)> {
+    let n_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let n_each = items.len().div_ceil(n_threads).max(1);
+    let mut results = Vec::with_capacity(items.len());
+    thread::scope(|scope| {
+        let started: Vec<_> = items
+            .chunks(n_each)
+            .map(|chunk| scope.spawn(|| chunk.iter().map(&work).collect::<Vec<_>>()))
+            .collect();
+        for thread in started {
+            match thread.join() {
+                Ok(done) => results.extend(done),
+                Err(panic) => resume_unwind(panic),
+            }
+        }
+    });
+    items.into_iter().zip(results).collect()
 }
 
 const fn is_decision(change: &Change) -> bool {

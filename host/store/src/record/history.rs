@@ -6,7 +6,7 @@
 use crate::record::encode::FORMAT;
 use crate::record::finding::{Report, report};
 use crate::sql::row::{Hashes, Row};
-use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::evidence;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{self, Keys};
@@ -92,11 +92,11 @@ impl Walk {
         match event(row.text("body").unwrap_or_default()) {
             Err(problem) => problems.push(problem),
             Ok(event) => {
-                self.events.push(event.clone());
                 if let (Some(hash), Some(salt), Some(previous)) = (hash, salt, self.previous) {
-                    let fault = ChainedEvent { event, salt, hash }.fault(previous);
+                    let fault = evidence::fault(previous, &event, &salt, hash);
                     problems.extend(fault.map(|fault| fault.to_string()));
                 }
+                self.events.push(event);
             }
         }
         self.previous = hash;
