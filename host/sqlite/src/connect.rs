@@ -6,17 +6,15 @@ use std::time::Duration;
 use rusqlite::OpenFlags;
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
-use sqlx::pool::PoolOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, SqliteConnection};
 
-use crate::connection::{Connection, Readers, fault};
+use crate::connection::{Connection, fault};
 use crate::error::OpenError;
 use crate::files::{self, folder_of};
-use crate::limits::{
-    CHECKPOINT_PAGES, LOG_BYTES_KEPT_MAX, READER_WAIT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB,
-};
+use crate::limits::{CHECKPOINT_PAGES, LOG_BYTES_KEPT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB};
 use crate::options::Options;
+use crate::readers::Lease;
 
 /// The path and settings of one database, for connecting and reconnecting.
 #[derive(Debug, Clone)]
@@ -32,16 +30,26 @@ impl Link {
     }
 
     /// A connection that changes nothing by connecting, to inspect a file that may belong to another program.
-    pub(crate) async fn probe(&self) -> Result<Connection, sqlx::Error> {
-        self.plain().connect().await.map(Connection::single)
+    pub(crate) fn probe(&self) -> Result<Connection, sqlx::Error> {
+        self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE).map(Connection::here).map_err(fault)
+    }
+
+    /// A read-only connection, for the calling thread.
+    pub(crate) fn reader(&self) -> Result<rusqlite::Connection, sqlx::Error> {
+        self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)
     }
 
     /// A connection that migrates, with all durability settings.
     pub(crate) async fn migrator(&self) -> Result<SqliteConnection, sqlx::Error> {
         let settings = self.durability();
+        let plain = SqliteConnectOptions::new()
+            .filename(&self.path)
+            .foreign_keys(true)
+            .busy_timeout(self.busy_timeout)
+            .disable_statement_logging();
         settings
             .iter()
-            .fold(self.plain(), |options, (name, value)| options.pragma(*name, value.clone()))
+            .fold(plain, |options, (name, value)| options.pragma(*name, value.clone()))
             .connect()
             .await
     }
@@ -49,17 +57,21 @@ impl Link {
     /// The connection that writes, with all durability settings, for the calling thread.
     pub(crate) fn writer(&self) -> Result<Connection, sqlx::Error> {
         let open = || {
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let conn = rusqlite::Connection::open_with_flags(&self.path, flags)?;
-            conn.busy_timeout(self.busy_timeout)?;
-            conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
-            conn.pragma_update(None, "foreign_keys", "ON")?;
+            let conn = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             for (name, value) in self.durability() {
                 conn.pragma_update(None, name, value)?;
             }
             Ok(conn)
         };
-        open().map(Connection::writer).map_err(fault)
+        open().map(Connection::here).map_err(fault)
+    }
+
+    fn connect(&self, mode: OpenFlags) -> Result<rusqlite::Connection, rusqlite::Error> {
+        let conn = rusqlite::Connection::open_with_flags(&self.path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        conn.busy_timeout(self.busy_timeout)?;
+        conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+        conn.pragma_update(None, "foreign_keys", "ON")?;
+        Ok(conn)
     }
 
     fn durability(&self) -> [(&'static str, String); 8] {
@@ -78,30 +90,7 @@ impl Link {
 
     /// A read-only connection with an empty page cache, so that it reads what is in the files now.
     pub(crate) async fn fresh_reader(&self) -> Result<Connection, sqlx::Error> {
-        self.plain().read_only(true).connect().await.map(Connection::single)
-    }
-
-    /// A pool of read-only connections.
-    pub(crate) async fn readers(&self, n_readers: u32) -> Result<Readers, sqlx::Error> {
-        let pool = PoolOptions::new()
-            .min_connections(n_readers)
-            .max_connections(n_readers)
-            .acquire_timeout(READER_WAIT_MAX)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            // A connection to a file does not go stale, and the test would cost each read a round trip.
-            .test_before_acquire(false)
-            .connect_with(self.plain().read_only(true));
-        pool.await.map(Readers)
-    }
-
-    fn plain(&self) -> SqliteConnectOptions {
-        SqliteConnectOptions::new()
-            .filename(&self.path)
-            .foreign_keys(true)
-            .busy_timeout(self.busy_timeout)
-            .statement_cache_capacity(STATEMENTS_CACHED_MAX)
-            .disable_statement_logging()
+        Lease::fresh(self).await.map(Connection::lent)
     }
 
     pub(crate) fn failed(&self, source: sqlx::Error) -> OpenError {

@@ -1,5 +1,4 @@
-//! A connection as jobs, states and reads use it: the writer's, which calls SQLite on the writer's own thread, or one that reads,
-//! each of whose calls goes to a thread of sqlx.
+//! A connection as jobs, states and reads use it: on the calling thread, as the writer's is, or on a reader's thread.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -8,14 +7,9 @@ use std::sync::Arc;
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use sqlx::error::{DatabaseError, ErrorKind};
-use sqlx::pool::PoolConnection;
-use sqlx::sqlite::SqliteValueRef;
-use sqlx::{
-    Connection as _, Decode, Sqlite, SqliteConnection, SqlitePool, Transaction, TypeInfo as _, ValueRef as _,
-};
 
-use crate::fetch_rows;
 use crate::options::Migration;
+use crate::readers::Lease;
 use crate::row::{Cell, FromCell, Row};
 
 /// Separates the statements of one text.
@@ -25,24 +19,21 @@ pub const BETWEEN_STATEMENTS: &str = ";\n";
 pub struct Connection(Kind);
 
 enum Kind {
-    /// The writer's. Its calls are done when they return: a future that awaits nothing else is ready at once.
-    Writer(rusqlite::Connection),
-    Single(SqliteConnection),
-    Pooled(PoolConnection<Sqlite>),
-    /// All its statements see one state.
-    Snapshot(Transaction<'static, Sqlite>),
+    /// Its calls are done when they return: a future that awaits nothing else is ready at once.
+    Here(rusqlite::Connection),
+    Lent(Lease),
 }
 
 impl Connection {
-    pub(crate) const fn writer(conn: rusqlite::Connection) -> Self {
-        Self(Kind::Writer(conn))
+    pub(crate) const fn here(conn: rusqlite::Connection) -> Self {
+        Self(Kind::Here(conn))
     }
 
-    pub(crate) const fn single(conn: SqliteConnection) -> Self {
-        Self(Kind::Single(conn))
+    pub(crate) const fn lent(lease: Lease) -> Self {
+        Self(Kind::Lent(lease))
     }
 
-    /// A new database in memory, after these migrations, on the calling thread as the writer's.
+    /// A new database in memory, after these migrations, on the calling thread.
     pub fn in_memory(migrations: &[Migration]) -> Result<Self, sqlx::Error> {
         let open = || {
             let conn = rusqlite::Connection::open_in_memory()?;
@@ -50,17 +41,15 @@ impl Connection {
             migrations.iter().try_for_each(|migration| conn.execute_batch(migration.sql))?;
             Ok(conn)
         };
-        open().map(Self::writer).map_err(fault)
+        open().map(Self::here).map_err(fault)
     }
 
     /// Runs statements, which `;` and a line feed separate, and returns their rows. The parameters `?1`, `?2`, … or `$1`, `$2`, … are the
     /// values of all of them.
     pub async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
         match &mut self.0 {
-            Kind::Writer(conn) => written(conn, sql, bound).map_err(fault),
-            Kind::Single(conn) => read(conn, sql, bound).await,
-            Kind::Pooled(conn) => read(conn, sql, bound).await,
-            Kind::Snapshot(conn) => read(conn, sql, bound).await,
+            Kind::Here(conn) => rows_of(conn, sql, bound).map_err(fault),
+            Kind::Lent(lease) => lease.rows(sql, bound).await,
         }
     }
 
@@ -85,10 +74,8 @@ impl Connection {
     /// Ends a snapshot's transaction, so that the connection is free at once, and closes a connection of no pool.
     pub async fn end(self) -> Result<(), sqlx::Error> {
         match self.0 {
-            Kind::Writer(conn) => conn.close().map_err(|(_, error)| fault(error)),
-            Kind::Single(conn) => conn.close().await,
-            Kind::Pooled(_) => Ok(()),
-            Kind::Snapshot(tx) => tx.commit().await,
+            Kind::Here(conn) => conn.close().map_err(|(_, error)| fault(error)),
+            Kind::Lent(lease) => lease.end().await,
         }
     }
 }
@@ -99,29 +86,12 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// A pool of read-only connections.
-#[derive(Clone, Debug)]
-pub struct Readers(pub(crate) SqlitePool);
-
-impl Readers {
-    /// A connection, once one is free. Each statement sees the last commit before it began.
-    pub async fn acquire(&self) -> Result<Connection, sqlx::Error> {
-        Ok(Connection(Kind::Pooled(self.0.acquire().await?)))
-    }
-
-    /// A connection in a read transaction: all its statements see one state. Dropping it ends the transaction.
-    pub async fn snapshot(&self) -> Result<Connection, sqlx::Error> {
-        Ok(Connection(Kind::Snapshot(self.0.begin().await?)))
-    }
-
-    /// Waits for the running reads, then closes all connections.
-    pub async fn close(&self) {
-        self.0.close().await;
-    }
-}
-
-/// Runs statements on the connection of the calling thread.
-fn written(conn: &rusqlite::Connection, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, rusqlite::Error> {
+/// Runs statements on the calling thread.
+pub(crate) fn rows_of(
+    conn: &rusqlite::Connection,
+    sql: &str,
+    bound: &[Cell],
+) -> Result<Vec<Row>, rusqlite::Error> {
     let mut found = Vec::new();
     for sql in sql.split(BETWEEN_STATEMENTS) {
         let mut statement = conn.prepare_cached(sql)?;
@@ -133,11 +103,14 @@ fn written(conn: &rusqlite::Connection, sql: &str, bound: &[Cell]) -> Result<Vec
             }
         }
         let n_columns = statement.column_count();
-        let names = statement.column_names().into_iter().map(str::to_owned).collect::<Arc<[String]>>();
+        let mut names: Option<Arc<[String]>> = None;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             let cells = (0..n_columns).map(|index| row.get_ref(index).map(Cell::from));
-            found.push(Row::new(Arc::clone(&names), cells.collect::<Result<_, _>>()?));
+            let cells = cells.collect::<Result<_, _>>()?;
+            let names = names
+                .get_or_insert_with(|| row.as_ref().column_names().into_iter().map(str::to_owned).collect());
+            found.push(Row::new(Arc::clone(names), cells));
         }
     }
     Ok(found)
@@ -167,26 +140,7 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
-/// Runs statements on a connection of sqlx.
-async fn read(conn: &mut SqliteConnection, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-    fetch_rows!(conn, sql, bound, cell)
-}
-
-fn cell(value: SqliteValueRef<'_>) -> Result<Cell, sqlx::Error> {
-    if value.is_null() {
-        return Ok(Cell::Null);
-    }
-    let kind = value.type_info().into_owned();
-    let cell = match kind.name() {
-        "INTEGER" => <i64 as Decode<Sqlite>>::decode(value).map(Cell::Integer),
-        "TEXT" => <Vec<u8> as Decode<Sqlite>>::decode(value).map(Cell::Text),
-        "BLOB" => <Vec<u8> as Decode<Sqlite>>::decode(value).map(Cell::Blob),
-        _ => Ok(Cell::Real),
-    };
-    cell.map_err(sqlx::Error::Decode)
-}
-
-/// An error of the writer's connection, as sqlx has those of the others.
+/// An error as sqlx has those of its own connections, which migrate.
 pub(crate) fn fault(error: rusqlite::Error) -> sqlx::Error {
     match error {
         rusqlite::Error::SqliteFailure(code, message) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connect::{Link, check_durable};
-use crate::connection::{Connection, Readers};
+use crate::connection::Connection;
 use crate::counters::{Counters, Tally};
 use crate::error::{OpenError, WriteError};
 use crate::files;
@@ -17,6 +17,7 @@ use crate::limits::JOBS_QUEUED_MAX;
 use crate::migrate::{Identity, identify, migrate, write_application_id};
 use crate::options::Options;
 use crate::queue::{Message, Order, ticket};
+use crate::readers::Readers;
 use crate::session::Session;
 use crate::writer::serve;
 
@@ -62,7 +63,7 @@ impl<S: State> Database<S> {
         let failed = |error| link.failed(error);
         writer.map_err(|error| failed(error.into()))?;
         started.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)).map_err(failed)?;
-        let readers = link.readers(options.readers).await.map_err(failed)?;
+        let readers = Readers::open(link.clone(), options.readers).await.map_err(failed)?;
         Ok(Self { readers, queue, tally, link })
     }
 

@@ -23,7 +23,7 @@ pub(crate) enum Identity {
 
 /// Reads the application id on a connection of its own. Changes nothing in the file.
 pub(crate) async fn identify(link: &Link, ours: ApplicationId) -> Result<Identity, OpenError> {
-    let mut conn = link.probe().await.map_err(|error| link.failed(error))?;
+    let mut conn = link.probe().map_err(|error| link.failed(error))?;
     let identity = identity(link, &mut conn, ours).await;
     log_unclosed(conn.end().await);
     identity

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use crate::connect::Link;
-use crate::connection::Readers;
 use crate::error::OpenError;
 use crate::files;
 use crate::migrate::{Identity, check_current, identity};
 use crate::options::Options;
+use crate::readers::Readers;
 
 /// One read-only connection. It never blocks a writer: under the write-ahead log each statement sees the last commit before
 /// it began. Read a page at a time, because a long statement keeps the writer's log from starting over.
@@ -26,7 +26,8 @@ impl Reader {
         files::check_private(&path)?;
         files::check_only_name(&path)?;
         let link = Link::new(path, &options);
-        let reader = Self { readers: link.readers(1).await.map_err(|error| link.failed(error))? };
+        let reader =
+            Self { readers: Readers::open(link.clone(), 1).await.map_err(|error| link.failed(error))? };
         let checked = reader.check(&link, &options).await;
         if checked.is_err() {
             // A connection that closed later could still write side files of a database that is replaced meanwhile.

@@ -205,31 +205,3 @@ impl Row {
 fn other_type(name: &str) -> sqlx::Error {
     sqlx::Error::Decode(format!("the column `{name}` has a value of another type").into())
 }
-
-/// The rows of a statement on a connection of sqlx, whose values `$cell` reads. Fractions are never bound.
-#[macro_export]
-macro_rules! fetch_rows {
-    ($conn:expr, $sql:expr, $bound:expr, $cell:path) => {{
-        use sqlx::{Column as _, Row as _};
-        use $crate::{Cell, Row};
-        let query = $bound.iter().fold(sqlx::query(sqlx::AssertSqlSafe($sql)), |query, cell| match cell {
-            Cell::Null | Cell::Real => query.bind(None::<&[u8]>),
-            Cell::Integer(number) => query.bind(*number),
-            Cell::Text(bytes) => match str::from_utf8(bytes) {
-                Ok(text) => query.bind(text),
-                // SQLite stores text that is not valid UTF-8; the statements cast these bytes back.
-                Err(_) => query.bind(bytes.as_slice()),
-            },
-            Cell::Blob(bytes) => query.bind(bytes.as_slice()),
-        });
-        let rows = query.fetch_all($conn).await?;
-        let Some(first) = rows.first() else { return Ok(Vec::new()) };
-        let names: std::sync::Arc<[String]> =
-            first.columns().iter().map(|column| column.name().to_owned()).collect();
-        let row = |cells| Row::new(std::sync::Arc::clone(&names), cells);
-        rows.iter()
-            .map(|stored| (0..stored.len()).map(|index| $cell(stored.try_get_raw(index)?)).collect())
-            .map(|cells: Result<Vec<Cell>, sqlx::Error>| cells.map(row))
-            .collect()
-    }};
-}

@@ -3,9 +3,11 @@
 use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Row};
 use crate::sql::statements::{Part, Statements, tenants_that_owe};
-use gateway_sqlite::fetch_rows;
-use sqlx::postgres::PgValueRef;
-use sqlx::{Decode, PgConnection, Postgres, TypeInfo as _, ValueRef as _};
+use sqlx::postgres::{PgRow, PgValueRef};
+use sqlx::{
+    AssertSqlSafe, Column as _, Decode, PgConnection, Postgres, Row as _, TypeInfo as _, ValueRef as _,
+};
+use std::sync::Arc;
 
 /// Condition on the first event of an operation that may change a key, as in the indexes on such events.
 macro_rules! opens_a_change {
@@ -148,7 +150,24 @@ impl Connection for PgConnection {
     }
 
     async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-        fetch_rows!(self, sql, bound, cell)
+        let query = bound.iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, cell| match cell {
+            // Fractions are never bound.
+            Cell::Null | Cell::Real => query.bind(None::<&[u8]>),
+            Cell::Integer(number) => query.bind(*number),
+            Cell::Text(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => query.bind(text),
+                Err(_) => query.bind(bytes.as_slice()),
+            },
+            Cell::Blob(bytes) => query.bind(bytes.as_slice()),
+        });
+        let rows = query.fetch_all(self).await?;
+        let Some(first) = rows.first() else { return Ok(Vec::new()) };
+        let names: Arc<[String]> = first.columns().iter().map(|column| column.name().to_owned()).collect();
+        let row = |stored: &PgRow| {
+            let cells = (0..stored.len()).map(|index| cell(stored.try_get_raw(index)?));
+            Ok(Row::new(Arc::clone(&names), cells.collect::<Result<_, sqlx::Error>>()?))
+        };
+        rows.iter().map(row).collect()
     }
 }
 
