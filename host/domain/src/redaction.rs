@@ -10,6 +10,7 @@
 
 mod opened;
 pub mod rules;
+mod salt;
 mod walk;
 
 use crate::canonical::{self, CanonicalError};
@@ -18,55 +19,11 @@ use crate::operation::Event;
 use rules::{EVENT, Shape};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use std::{fmt, mem};
+use std::mem;
 
 pub use opened::{DisclosureError, Opened, open};
-
-/// The salt of one event's commitments: 32 random bytes, as secret as the values that the commitments hide.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Salt([u8; 32]);
-
-impl Salt {
-    /// The salt of an event that hides nothing. It is fixed, so that a changed salt of such an event is detected.
-    pub const UNUSED: Self = Self([0; 32]);
-
-    /// Wraps 32 bytes, which must come from the operating system's random generator.
-    #[must_use]
-    pub const fn new(random: [u8; 32]) -> Self {
-        Self(random)
-    }
-
-    /// The 32 bytes, for the store.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    fn of_field(&self, path: &str) -> Hex32 {
-        let hasher = Sha256::new().chain_update("svc/field-salt/v1").chain_update(self.0).chain_update(path);
-        Hex32::new(hasher.finalize().into())
-    }
-}
-
-impl fmt::Debug for Salt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Salt(<redacted>)")
-    }
-}
-
-/// Who may see a field that is hidden in the redacted form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visibility {
-    /// Readers of the operation's evidence. The redacted form shows the last four characters of a text.
-    Masked,
-    /// Readers of the operation's evidence.
-    Parties,
-    /// Readers of the operation's evidence, once the operation is published.
-    Published,
-    /// No one, because no rule lists the field.
-    Sealed,
-}
+pub use salt::Salt;
+pub use walk::{Visibility, last_four};
 
 /// An opened field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,26 +84,6 @@ fn redact_value<T: Serialize>(value: &T, shape: &Shape, salt: &Salt) -> Result<R
         hidden.push((field.visibility, Disclosure { path, salt: field.salt, value }));
     })?;
     Ok(Redacted { event, hidden })
-}
-
-/// `…1234`; a name of four characters or fewer is hidden completely.
-#[must_use]
-pub fn last_four(name: &str) -> String {
-    let n_characters = name.chars().count();
-    let n_left_out = if n_characters > 4 { n_characters - 4 } else { n_characters };
-    format!("…{}", name.chars().skip(n_left_out).collect::<String>())
-}
-
-/// Adds a reference token to a JSON pointer (RFC 6901 section 3).
-fn push_token(pointer: &mut String, token: &str) {
-    pointer.push('/');
-    for character in token.chars() {
-        match character {
-            '~' => pointer.push_str("~0"),
-            '/' => pointer.push_str("~1"),
-            other => pointer.push(other),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Opening fields of a redacted event.
 
-use super::{Disclosure, last_four};
+use super::Disclosure;
+use super::walk::{last_four, push_token};
 use serde_json::{Map, Value, json};
 
 /// The reason why a disclosure does not open its field.
@@ -95,7 +96,7 @@ fn is_closed(value: &mut Value, path: &mut String, opened: &[&str], closed: &mut
 /// Calls `run` with the pointer extended by one token.
 fn with_token<T>(path: &mut String, token: &str, run: impl FnOnce(&mut String) -> T) -> T {
     let length = path.len();
-    super::push_token(path, token);
+    push_token(path, token);
     let result = run(path);
     path.truncate(length);
     result

@@ -4,11 +4,24 @@
 //! form is at the place of the original.
 
 use super::rules::{Rule, Shape};
-use super::{Salt, Visibility, last_four, push_token};
+use super::salt::Salt;
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use serde::Serialize;
 use std::borrow::Cow;
+
+/// Who may see a field that is hidden in the redacted form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Readers of the operation's evidence. The redacted form shows the last four characters of a text.
+    Masked,
+    /// Readers of the operation's evidence.
+    Parties,
+    /// Readers of the operation's evidence, once the operation is published.
+    Published,
+    /// No one, because no rule lists the field.
+    Sealed,
+}
 
 /// A field that is being hidden.
 pub(super) struct Hidden<'a> {
@@ -163,6 +176,26 @@ impl<'a, N: FnMut(Hidden<'_>)> Walk<'a, N> {
         let result = run(self);
         self.path.truncate(length);
         result
+    }
+}
+
+/// `…1234`; a name of four characters or fewer is hidden completely.
+#[must_use]
+pub fn last_four(name: &str) -> String {
+    let n_characters = name.chars().count();
+    let n_left_out = if n_characters > 4 { n_characters - 4 } else { n_characters };
+    format!("…{}", name.chars().skip(n_left_out).collect::<String>())
+}
+
+/// Adds a reference token to a JSON pointer (RFC 6901 section 3).
+pub(super) fn push_token(pointer: &mut String, token: &str) {
+    pointer.push('/');
+    for character in token.chars() {
+        match character {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            other => pointer.push(other),
+        }
     }
 }
 
