@@ -9,12 +9,13 @@ use rustix::io::Errno;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, SqliteConnection};
 
-use crate::connection::{Connection, fault};
+use crate::calls::fault;
+use crate::connection::Connection;
 use crate::error::OpenError;
 use crate::files::{self, folder_of};
+use crate::lease::{Lease, ReaderThread};
 use crate::limits::{CHECKPOINT_PAGES, LOG_BYTES_KEPT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB};
 use crate::options::Options;
-use crate::readers::Lease;
 
 /// The path and settings of one database, for connecting and reconnecting.
 #[derive(Debug, Clone)]
@@ -34,9 +35,10 @@ impl Link {
         self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE).map(Connection::here).map_err(fault)
     }
 
-    /// A read-only connection, for the calling thread.
-    pub(crate) fn reader(&self) -> Result<rusqlite::Connection, sqlx::Error> {
-        self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)
+    /// A read-only connection on a thread of its own.
+    pub(crate) async fn reader_thread(&self) -> Result<ReaderThread, sqlx::Error> {
+        let link = self.clone();
+        ReaderThread::start(move || link.connect(OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)).await
     }
 
     /// A connection that migrates, with all durability settings.
@@ -90,7 +92,7 @@ impl Link {
 
     /// A read-only connection with an empty page cache, so that it reads what is in the files now.
     pub(crate) async fn fresh_reader(&self) -> Result<Connection, sqlx::Error> {
-        Lease::fresh(self).await.map(Connection::lent)
+        self.reader_thread().await.map(Lease::unshared).map(Connection::lent)
     }
 
     pub(crate) fn failed(&self, source: sqlx::Error) -> OpenError {

@@ -42,6 +42,7 @@
 //! # }
 //! ```
 
+mod calls;
 mod checkpointer;
 mod connect;
 mod connection;
@@ -51,6 +52,7 @@ mod database;
 mod error;
 mod files;
 mod job;
+mod lease;
 pub mod limits;
 mod migrate;
 mod options;
@@ -63,8 +65,9 @@ mod session;
 mod size_file;
 mod writer;
 
+pub use calls::BETWEEN_STATEMENTS;
 pub use connect::check_writable;
-pub use connection::{BETWEEN_STATEMENTS, Connection};
+pub use connection::Connection;
 pub use copy::{CopyError, restore};
 pub use counters::Counters;
 pub use database::Database;

@@ -1,0 +1,139 @@
+//! A read-only connection on a thread of its own, as its caller has it. A call costs one crossing to that thread and back, however many
+//! rows it returns.
+
+use std::mem;
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::calls::{fault, rows_of};
+use crate::row::{Cell, Row};
+
+/// The open connections of a pool that no caller has.
+pub(crate) type Idle = Arc<Mutex<Vec<ReaderThread>>>;
+
+/// A connection that one caller has. Dropping it ends its transaction, and gives it back to its pool.
+pub(crate) struct Lease {
+    /// Always there until it is dropped.
+    thread: Option<ReaderThread>,
+    pool: Option<(Idle, OwnedSemaphorePermit)>,
+    is_in_transaction: bool,
+}
+
+impl Lease {
+    /// A connection of no pool.
+    pub(crate) const fn unshared(thread: ReaderThread) -> Self {
+        Self { thread: Some(thread), pool: None, is_in_transaction: false }
+    }
+
+    /// A connection of this pool, while the permit lasts.
+    pub(crate) const fn of_pool(thread: ReaderThread, idle: Idle, permit: OwnedSemaphorePermit) -> Self {
+        Self { thread: Some(thread), pool: Some((idle, permit)), is_in_transaction: false }
+    }
+
+    /// Begins a transaction, which sees one state.
+    pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
+        self.thread()?.rows("BEGIN", &[]).await?;
+        self.is_in_transaction = true;
+        Ok(())
+    }
+
+    pub(crate) async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
+        self.thread()?.rows(sql, bound).await
+    }
+
+    /// Ends the transaction, and closes a connection of no pool.
+    pub(crate) async fn end(mut self) -> Result<(), sqlx::Error> {
+        if mem::take(&mut self.is_in_transaction) {
+            self.thread()?.rows("COMMIT", &[]).await?;
+        }
+        match self.thread.take_if(|_| self.pool.is_none()) {
+            Some(thread) => thread.close().await,
+            None => Ok(()),
+        }
+    }
+
+    fn thread(&self) -> Result<&ReaderThread, sqlx::Error> {
+        self.thread.as_ref().ok_or(sqlx::Error::WorkerCrashed)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            if self.is_in_transaction {
+                let (caller, _) = oneshot::channel();
+                thread.send(Request::Rows("ROLLBACK".to_owned(), Vec::new(), caller));
+            }
+            if let Some((idle, _)) = &self.pool {
+                idle.lock().push(thread);
+            }
+        }
+    }
+}
+
+/// The thread of a connection. It ends when this is dropped.
+pub(crate) struct ReaderThread(mpsc::Sender<Request>);
+
+enum Request {
+    /// Statements with their values.
+    Rows(String, Vec<Cell>, oneshot::Sender<Result<Vec<Row>, sqlx::Error>>),
+    Close(oneshot::Sender<Result<(), sqlx::Error>>),
+}
+
+impl ReaderThread {
+    /// A thread with the connection that `connect` opens on it.
+    pub(crate) async fn start(
+        connect: impl FnOnce() -> Result<rusqlite::Connection, sqlx::Error> + Send + 'static,
+    ) -> Result<Self, sqlx::Error> {
+        let (requests, received) = mpsc::channel();
+        let (caller, started) = oneshot::channel();
+        let run = move || {
+            let _gone = match connect() {
+                Ok(conn) => {
+                    let told = caller.send(Ok(()));
+                    serve(conn, &received);
+                    told
+                }
+                Err(error) => caller.send(Err(error)),
+            };
+        };
+        thread::Builder::new().name("sqlite-reader".to_owned()).spawn(run).map_err(sqlx::Error::Io)?;
+        started.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
+        Ok(Self(requests))
+    }
+
+    /// A request to a thread that has ended has no answer.
+    fn send(&self, request: Request) {
+        let _ended = self.0.send(request);
+    }
+
+    async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
+        let (caller, answer) = oneshot::channel();
+        self.send(Request::Rows(sql.to_owned(), bound.to_vec(), caller));
+        answer.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+    }
+
+    pub(crate) async fn close(self) -> Result<(), sqlx::Error> {
+        let (caller, answer) = oneshot::channel();
+        self.send(Request::Close(caller));
+        answer.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+    }
+}
+
+/// Answers requests until there can be no more.
+fn serve(conn: rusqlite::Connection, requests: &mpsc::Receiver<Request>) {
+    while let Ok(request) = requests.recv() {
+        match request {
+            Request::Rows(sql, bound, caller) => {
+                let _gone = caller.send(rows_of(&conn, &sql, &bound).map_err(fault));
+            }
+            Request::Close(caller) => {
+                let _gone = caller.send(conn.close().map_err(|(_, error)| fault(error)));
+                return;
+            }
+        }
+    }
+}
