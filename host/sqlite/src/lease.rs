@@ -1,7 +1,6 @@
 //! A read-only connection on a thread of its own, as its caller has it. A call costs one crossing to that thread and back, however many
 //! rows it returns.
 
-use std::mem;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -16,8 +15,8 @@ pub(crate) type Idle = Arc<Mutex<Vec<ReaderThread>>>;
 
 /// A connection that one caller has. Dropping it ends its transaction, and gives it back to its pool.
 pub(crate) struct Lease {
-    /// Always there until it is dropped.
-    thread: Option<ReaderThread>,
+    thread: ReaderThread,
+    /// `None` for a connection of no pool, which closes when it is dropped.
     pool: Option<(Idle, OwnedSemaphorePermit)>,
     is_in_transaction: bool,
 }
@@ -25,56 +24,50 @@ pub(crate) struct Lease {
 impl Lease {
     /// A connection of no pool.
     pub(crate) const fn unshared(thread: ReaderThread) -> Self {
-        Self { thread: Some(thread), pool: None, is_in_transaction: false }
+        Self { thread, pool: None, is_in_transaction: false }
     }
 
     /// A connection of this pool, while the permit lasts.
     pub(crate) const fn of_pool(thread: ReaderThread, idle: Idle, permit: OwnedSemaphorePermit) -> Self {
-        Self { thread: Some(thread), pool: Some((idle, permit)), is_in_transaction: false }
+        Self { thread, pool: Some((idle, permit)), is_in_transaction: false }
     }
 
     /// Begins a transaction, which sees one state.
     pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
-        self.thread()?.rows("BEGIN", &[]).await?;
+        // From now on, since the thread may have begun it when the caller gives up.
         self.is_in_transaction = true;
-        Ok(())
+        self.rows("BEGIN", &[]).await.map(drop)
     }
 
     pub(crate) async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-        self.thread()?.rows(sql, bound).await
+        self.thread.rows(sql, bound).await
     }
 
     /// Ends the transaction, and closes a connection of no pool.
     pub(crate) async fn end(mut self) -> Result<(), sqlx::Error> {
-        if mem::take(&mut self.is_in_transaction) {
-            self.thread()?.rows("COMMIT", &[]).await?;
+        if self.is_in_transaction {
+            self.rows("COMMIT", &[]).await?;
+            self.is_in_transaction = false;
         }
-        match self.thread.take_if(|_| self.pool.is_none()) {
-            Some(thread) => thread.close().await,
-            None => Ok(()),
-        }
-    }
-
-    fn thread(&self) -> Result<&ReaderThread, sqlx::Error> {
-        self.thread.as_ref().ok_or(sqlx::Error::WorkerCrashed)
+        if self.pool.is_none() { self.thread.close().await } else { Ok(()) }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            if self.is_in_transaction {
-                let (caller, _) = oneshot::channel();
-                thread.send(Request::Rows("ROLLBACK".to_owned(), Vec::new(), caller));
-            }
-            if let Some((idle, _)) = &self.pool {
-                idle.lock().push(thread);
-            }
+        if self.is_in_transaction {
+            // An error if there is none, because it ended or never began.
+            let (caller, _) = oneshot::channel();
+            self.thread.send(Request::Rows("ROLLBACK".to_owned(), Vec::new(), caller));
+        }
+        if let Some((idle, _)) = &self.pool {
+            idle.lock().push(self.thread.clone());
         }
     }
 }
 
-/// The thread of a connection. It ends when this is dropped.
+/// The thread of a connection. It ends when nothing can send it requests any more.
+#[derive(Clone)]
 pub(crate) struct ReaderThread(mpsc::Sender<Request>);
 
 enum Request {
@@ -90,15 +83,15 @@ impl ReaderThread {
     ) -> Result<Self, sqlx::Error> {
         let (requests, received) = mpsc::channel();
         let (caller, started) = oneshot::channel();
-        let run = move || {
-            let _gone = match connect() {
-                Ok(conn) => {
-                    let told = caller.send(Ok(()));
+        let run = move || match connect() {
+            Ok(conn) => {
+                if caller.send(Ok(())).is_ok() {
                     serve(conn, &received);
-                    told
                 }
-                Err(error) => caller.send(Err(error)),
-            };
+            }
+            Err(error) => {
+                let _gone = caller.send(Err(error));
+            }
         };
         thread::Builder::new().name("sqlite-reader".to_owned()).spawn(run).map_err(sqlx::Error::Io)?;
         started.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
@@ -116,7 +109,7 @@ impl ReaderThread {
         answer.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
     }
 
-    pub(crate) async fn close(self) -> Result<(), sqlx::Error> {
+    pub(crate) async fn close(&self) -> Result<(), sqlx::Error> {
         let (caller, answer) = oneshot::channel();
         self.send(Request::Close(caller));
         answer.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))

@@ -37,6 +37,24 @@ async fn reader_sees_commits_and_does_not_block_the_writer() {
     assert_eq!(n_entries(reader.readers()).await, 3);
 }
 
+/// The caller of a snapshot may go away at any time, for example with its client.
+#[tokio::test]
+async fn snapshot_that_is_given_up_while_it_begins_leaves_no_transaction() {
+    let (_folder, path) = fresh();
+    let database = open(&path).await;
+    let reader = Reader::open(options(&path)).await.unwrap();
+    for id in 1..=3 {
+        tokio::select! {
+            biased;
+            begun = reader.readers().snapshot() => drop(begun.unwrap()),
+            () = std::future::ready(()) => {}
+        }
+        assert_eq!(n_entries(reader.readers()).await, id - 1);
+        database.write(Add(id)).await.unwrap();
+        assert_eq!(n_entries(reader.readers()).await, id, "a read sees the last commit");
+    }
+}
+
 #[tokio::test]
 async fn reading_does_not_change_a_closed_database() {
     let (_folder, path) = fresh();
