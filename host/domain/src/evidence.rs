@@ -48,13 +48,7 @@ impl ChainedEvent {
     /// Whether the stored hash is the one of this event after an event with the hash `previous`.
     #[must_use]
     pub fn follows(&self, previous: Hex32) -> bool {
-        self.fault(previous) != Some(ChainFault::Hash)
-    }
-
-    /// What is wrong with the stored hash, or with the salt.
-    #[must_use]
-    pub fn fault(&self, previous: Hex32) -> Option<ChainFault> {
-        fault(previous, &self.event, &self.salt, self.hash)
+        fault(previous, &self.event, &self.salt, self.hash) != Some(ChainFault::Hash)
     }
 }
 

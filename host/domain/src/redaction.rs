@@ -16,7 +16,6 @@ mod walk;
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use crate::operation::Event;
-use rules::{EVENT, Shape};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::mem;
@@ -60,21 +59,21 @@ impl Redacted {
 
 /// Redacts an event.
 pub fn redact(event: &Event, salt: &Salt) -> Result<Redacted, CanonicalError> {
-    redact_value(event, EVENT, salt)
+    redact_value(event, salt)
 }
 
 /// The canonical bytes of the redacted form of an event, and whether it hides anything.
 pub(crate) fn redacted_bytes(event: &Event, salt: &Salt) -> Result<(Vec<u8>, bool), CanonicalError> {
     let mut hides_something = false;
-    let bytes = walk::redact(&canonical::to_bytes(event)?, EVENT, salt, |_| hides_something = true)?;
+    let bytes = walk::redact(&canonical::to_bytes(event)?, salt, |_| hides_something = true)?;
     Ok((bytes, hides_something))
 }
 
-fn redact_value<T: Serialize>(value: &T, shape: &Shape, salt: &Salt) -> Result<Redacted, CanonicalError> {
+fn redact_value<T: Serialize>(value: &T, salt: &Salt) -> Result<Redacted, CanonicalError> {
     let mut event =
         serde_json::to_value(value).map_err(|error| CanonicalError::NotJson(error.to_string()))?;
     let mut hidden = Vec::new();
-    walk::redact(&canonical::to_bytes(value)?, shape, salt, |field| {
+    walk::redact(&canonical::to_bytes(value)?, salt, |field| {
         let form = match field.shown {
             Some(shown) => json!({ "commitment": field.commitment, "shown": shown }),
             None => json!({ "commitment": field.commitment }),

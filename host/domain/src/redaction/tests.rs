@@ -76,13 +76,13 @@ fn unlisted_member_is_sealed() {
         "change": { "type": "executed", "result_ref": "r", "signature": "secret-2", "more": ["secret-3"] },
         "asked_by": ["secret-4"], "~/\"\n": "secret-5", "settles": { "id": "1", "}\"{": { "]": "secret-6" } },
     });
-    let redacted = redact_value(&event, EVENT, &SALT).unwrap();
+    let redacted = redact_value(&event, &SALT).unwrap();
     assert!(!redacted.event.to_string().contains("secret"), "{}", redacted.event);
     assert_eq!(redacted.hidden.len(), 6);
     let opened = open(redacted.event.clone(), &redacted.disclosures(sees_all)).unwrap();
     assert_eq!(opened.event, event);
     let unknown = json!({ "at_ms": 1, "change": { "type": "unheard_of", "secret": "secret-5" } });
-    let redacted = redact_value(&unknown, EVENT, &SALT).unwrap();
+    let redacted = redact_value(&unknown, &SALT).unwrap();
     assert!(!redacted.event.to_string().contains("secret"));
     assert!(redacted.hidden.iter().all(|(visibility, _)| *visibility == Visibility::Sealed));
 }
@@ -249,7 +249,7 @@ proptest! {
             object[name] = json!({ name: [value, { value: name }] });
             object["change"][name] = json!(value);
         }
-        let redacted = redact_value(&object, EVENT, &SALT).unwrap();
+        let redacted = redact_value(&object, &SALT).unwrap();
         let opened = open(redacted.event.clone(), &redacted.disclosures(sees_all)).unwrap();
         prop_assert_eq!(opened.event, object);
     }

@@ -3,7 +3,7 @@
 //! Canonical bytes have no space between tokens, no numbers, and the members of each object in order, so that a value in the redacted
 //! form is at the place of the original.
 
-use super::rules::{Rule, Shape};
+use super::rules::{EVENT, Rule, Shape};
 use super::salt::Salt;
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
@@ -33,17 +33,16 @@ pub(super) struct Hidden<'a> {
     pub(super) shown: Option<String>,
 }
 
-/// The canonical bytes of the redacted form of `canonical`, an object with these members. `note` gets each hidden field, in order.
+/// The canonical bytes of the redacted form of `canonical`, an event. `note` gets each hidden field, in order.
 pub(super) fn redact(
     canonical: &[u8],
-    shape: &Shape,
     salt: &Salt,
     note: impl FnMut(Hidden<'_>),
 ) -> Result<Vec<u8>, CanonicalError> {
     let out = Vec::with_capacity(canonical.len().saturating_mul(2));
     let rest = Rest(canonical);
     let mut walk = Walk { rest, salt, path: String::new(), out, preimage: Vec::new(), note };
-    walk.members(shape, None)?;
+    walk.members(EVENT, None)?;
     Ok(walk.out)
 }
 
@@ -79,7 +78,7 @@ struct Walk<'a, N> {
 impl<'a, N: FnMut(Hidden<'_>)> Walk<'a, N> {
     fn apply(&mut self, rule: &Rule) -> Result<(), CanonicalError> {
         match rule {
-            Rule::Open => self.copy(),
+            Rule::Open => self.copy_value(),
             Rule::Masked => self.hide(Visibility::Masked),
             Rule::Parties => self.hide(Visibility::Parties),
             Rule::Published => self.hide(Visibility::Published),
@@ -95,14 +94,14 @@ impl<'a, N: FnMut(Hidden<'_>)> Walk<'a, N> {
         }
     }
 
-    fn copy(&mut self) -> Result<(), CanonicalError> {
+    fn copy_value(&mut self) -> Result<(), CanonicalError> {
         let value = self.rest.value()?;
         self.out.extend_from_slice(value);
         Ok(())
     }
 
     /// Copies the next token if it is this.
-    fn copies(&mut self, token: u8) -> bool {
+    fn copy_token(&mut self, token: u8) -> bool {
         let is_next = self.rest.takes(token);
         if is_next {
             self.out.push(token);
@@ -111,19 +110,19 @@ impl<'a, N: FnMut(Hidden<'_>)> Walk<'a, N> {
     }
 
     fn members(&mut self, shape: &Shape, tag: Option<&str>) -> Result<(), CanonicalError> {
-        if !self.copies(b'{') {
+        if !self.copy_token(b'{') {
             return self.hide_unless_null();
         }
-        while !self.copies(b'}') {
-            self.copies(b',');
+        while !self.copy_token(b'}') {
+            self.copy_token(b',');
             let literal = self.rest.value()?;
             let name = inside(literal).ok_or_else(unreadable)?;
             self.out.extend_from_slice(literal);
-            self.copies(b':');
+            self.copy_token(b':');
             let rule = shape.iter().copied().flatten().find(|(listed, _)| listed.as_bytes() == name);
             self.below(&decoded(literal)?, |walk| match rule {
                 Some((_, rule)) => walk.apply(rule),
-                None if tag.is_some_and(|tag| tag.as_bytes() == name) => walk.copy(),
+                None if tag.is_some_and(|tag| tag.as_bytes() == name) => walk.copy_value(),
                 None => walk.hide(Visibility::Sealed),
             })?;
         }
@@ -131,12 +130,12 @@ impl<'a, N: FnMut(Hidden<'_>)> Walk<'a, N> {
     }
 
     fn each(&mut self, rule: &Rule) -> Result<(), CanonicalError> {
-        if !self.copies(b'[') {
+        if !self.copy_token(b'[') {
             return self.hide_unless_null();
         }
         let mut index = 0_usize;
-        while !self.copies(b']') {
-            self.copies(b',');
+        while !self.copy_token(b']') {
+            self.copy_token(b',');
             self.below(&index.to_string(), |walk| walk.apply(rule))?;
             index = index.saturating_add(1);
         }
@@ -145,7 +144,7 @@ impl<'a, N: FnMut(Hidden<'_>)> Walk<'a, N> {
 
     /// Seals a value of another type than listed, except null.
     fn hide_unless_null(&mut self) -> Result<(), CanonicalError> {
-        if self.rest.0.starts_with(b"null") { self.copy() } else { self.hide(Visibility::Sealed) }
+        if self.rest.0.starts_with(b"null") { self.copy_value() } else { self.hide(Visibility::Sealed) }
     }
 
     fn hide(&mut self, visibility: Visibility) -> Result<(), CanonicalError> {
