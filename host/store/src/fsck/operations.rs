@@ -4,7 +4,7 @@ use super::check::Check;
 use super::snapshot::Stop;
 use crate::record::encode::{Spending, listed_keys, operation_columns, spending};
 use crate::record::finding::Finding;
-use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, History};
+use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, EVENTS, History};
 use crate::sql::row::{Cell, Columns, Row, blob, instant};
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
@@ -21,9 +21,6 @@ const IDS: &str = "SELECT operation_id FROM (
     UNION SELECT operation_id FROM (
         SELECT operation_id FROM spending WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS spent
     ORDER BY operation_id LIMIT $2";
-/// Rows of the operations of a page.
-const EVENTS: &str = "SELECT ledger_index, operation_id, seq, event_hash, salt, format, body FROM events
-    WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id, seq";
 const OPERATIONS: &str =
     "SELECT * FROM operations WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id";
 const SPENDING: &str = "SELECT * FROM spending WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id";
@@ -41,8 +38,8 @@ impl Check<'_> {
                 self.passed(0, u64::from(u16::from_be_bytes(*start)));
             }
             let page = self.page_of(&ids).await?;
-            for (stored, rebuilt) in in_parallel(page, Stored::rebuilt) {
-                self.operation(&stored, rebuilt, &mut key_events).await?;
+            for (stored, rebuilt) in page.iter().zip(in_parallel(&page, Stored::rebuilt)) {
+                self.operation(stored, rebuilt, &mut key_events).await?;
             }
         }
         key_events.sort_unstable();
@@ -181,24 +178,17 @@ impl Stored {
     }
 }
 
-/// Each item with its result, in order. All processors work.
-fn in_parallel<T: Send + Sync, R: Send>(items: Vec<T>, work: impl Fn(&T) -> R + Sync) -> Vec<(T, R)> {
+/// The result of each item, in order. All processors work.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let n_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let n_each = items.len().div_ceil(n_threads).max(1);
-    let mut results = Vec::with_capacity(items.len());
     thread::scope(|scope| {
-        let started: Vec<_> = items
-            .chunks(n_each)
-            .map(|chunk| scope.spawn(|| chunk.iter().map(&work).collect::<Vec<_>>()))
-            .collect();
-        for thread in started {
-            match thread.join() {
-                Ok(done) => results.extend(done),
-                Err(panic) => resume_unwind(panic),
-            }
-        }
-    });
-    items.into_iter().zip(results).collect()
+        let work_on = |chunk: &'_ [T]| chunk.iter().map(&work).collect::<Vec<_>>();
+        let started: Vec<_> = items.chunks(n_each).map(|chunk| scope.spawn(move || work_on(chunk))).collect();
+        let ended =
+            started.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|why| resume_unwind(why)));
+        ended.collect()
+    })
 }
 
 const fn is_decision(change: &Change) -> bool {

@@ -14,9 +14,10 @@ use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::redaction::Salt;
 use std::collections::BTreeMap;
 
+/// The events of the operations from one id to another.
 pub(crate) const EVENTS: &str =
     "SELECT ledger_index, operation_id, seq, event_hash, salt, format, body FROM events
-    WHERE operation_id = $1 ORDER BY seq";
+    WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id, seq";
 
 /// Columns of `operations` that do not follow from its events: the log's root follows from all entries, and nothing follows from the others
 /// but when the reconciler tries again.

@@ -43,7 +43,7 @@ impl Store {
             };
             let events = match stored.is_empty() {
                 true => Vec::new(),
-                false => snapshot.rows(history::EVENTS, &[name]).await?,
+                false => snapshot.rows(history::EVENTS, &[name.clone(), name]).await?,
             };
             snapshot.end().await?;
             Ok::<_, sqlx::Error>((stored, events))
