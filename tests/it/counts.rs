@@ -9,7 +9,7 @@ use axum::http::Request;
 use gateway_domain::policy::Moment;
 use gateway_policy::{Evaluator, PolicyEngine, testing};
 use serde_json::{Value, json};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,33 +47,16 @@ fn machine() -> String {
     format!("{} with {}{}", env::consts::ARCH, if has_avx2 { "AVX2, " } else { "" }, version.trim())
 }
 
-/// Prints the allocations of the work since the last reading.
-struct Meter {
-    allocations: usize,
-    bytes: usize,
-}
-
-impl Meter {
-    fn start() -> Self {
-        if env::var_os(IS_UNDER_VALGRIND).is_some() {
-            note_instructions(UNCOUNTED);
-        }
-        let stats = ALLOCATOR.stats();
-        Self { allocations: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated }
+/// Prints the allocations of the work since the last time, or has valgrind write its instructions.
+#[expect(clippy::print_stdout, reason = "its parent reads it")]
+fn end_of(work: &str, counted: &mut Region<'_, System>) {
+    if env::var_os(IS_UNDER_VALGRIND).is_some() {
+        note_instructions(work);
+    } else {
+        let cost = counted.change();
+        println!("cost {work} {} {}", cost.allocations + cost.reallocations, cost.bytes_allocated);
     }
-
-    #[expect(clippy::print_stdout, reason = "its parent reads it")]
-    fn read(&mut self, work: &str) {
-        let stats = ALLOCATOR.stats();
-        if env::var_os(IS_UNDER_VALGRIND).is_some() {
-            note_instructions(work);
-        } else {
-            let n_allocations = stats.allocations + stats.reallocations - self.allocations;
-            println!("cost {work} {n_allocations} {}", stats.bytes_allocated - self.bytes);
-        }
-        let stats = ALLOCATOR.stats();
-        *self = Self { allocations: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated };
-    }
+    counted.reset();
 }
 
 /// Has valgrind write the instructions since the last time into a file, under this name.
@@ -83,6 +66,7 @@ fn note_instructions(work: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
+/// Without the checks of each answer that [`World::post`] makes, so that the gateway alone is counted.
 async fn post(world: &World, path: &str, body: Option<&Value>) -> Vec<u8> {
     let request = Request::post(path).header("host", "gateway").header("content-type", "application/json");
     let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
@@ -125,14 +109,15 @@ async fn flows(world: &World, name: &str, n: u64, mut after: impl FnMut(&str)) {
 async fn hot_paths_run_one_after_another() {
     let world = World::patient().await;
     flows(&world, "warm-up", N_WARM_UP, |_| ()).await;
-    let mut meter = Meter::start();
-    flows(&world, "counted", N, |work| meter.read(work)).await;
+    let mut counted = Region::new(ALLOCATOR);
+    end_of(UNCOUNTED, &mut counted);
+    flows(&world, "counted", N, |work| end_of(work, &mut counted)).await;
     let preview = json!({ "intent": payment("preview"), "approvals": [approval("alice")] });
     for (work, n) in [(UNCOUNTED, N_WARM_UP), ("preview", N)] {
         for _ in 0..n {
             post(&world, "/v1/policy/preview", Some(&preview)).await;
         }
-        meter.read(work);
+        end_of(work, &mut counted);
     }
     let bundle =
         testing::verify(testing::committed_bundle("payment-guard"), &testing::committed_trust()).unwrap();
@@ -144,7 +129,7 @@ async fn hot_paths_run_one_after_another() {
             let judged = evaluator.evaluate(&sample.request(Moment::Admission), &facts, u64::MAX);
             assert!(judged.outcome.is_allowed());
         }
-        meter.read(work);
+        end_of(work, &mut counted);
     }
 }
 

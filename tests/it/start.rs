@@ -1,4 +1,4 @@
-//! Starts that must fail: with one error line, a non-zero exit code, and without leaving files behind.
+//! Starts that must fail, with one error line, a non-zero exit code, and without leaving files behind; and in little room.
 
 use crate::bundle::{bundle, copy};
 use crate::harness::process::{EXECUTE, Process, SECRET_MODES, SIGN, command, drive, limited};
