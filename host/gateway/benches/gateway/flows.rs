@@ -67,21 +67,28 @@ pub(crate) async fn measure() -> Measured<()> {
     }
     let four = BareStores::open(folder.path(), &["gateway", "node-0", "node-1", "node-2"]).await?;
     let single = BareStores::open(folder.path(), &["single"]).await?;
-    let mut measured: [Vec<f64>; 5] = Default::default();
+    let mut measured: [Vec<f64>; 7] = Default::default();
     let before = Counts::read(&gateway);
     let mut n_flows = 0.0;
     for round in 0..N_ROUNDS {
+        let spent = Spent::so_far()?;
         let full = flows_per_second(address, round).await?;
+        let spent = Spent::so_far()?.since(&spent);
         let (four, single) = (four.per_second(&events).await?, single.per_second(&events).await?);
-        n_flows += full * ROUND.as_secs_f64();
-        for (series, value) in measured.iter_mut().zip([full, four, single, full / four, full / single]) {
+        let n_round = full * ROUND.as_secs_f64();
+        n_flows += n_round;
+        let of_flow = [spent.processor_ms / n_round, spent.n_switches / n_round];
+        for (series, value) in
+            measured.iter_mut().zip([full, four, single, full / four, full / single].into_iter().chain(of_flow))
+        {
             series.push(value);
         }
     }
     let all = Counts::read(&gateway).minus(&before);
-    let [full, four, single, of_four, of_single] = measured.each_mut().map(|series| median(series));
+    let [full, four, single, of_four, of_single, processor_ms, n_switches] = measured.each_mut().map(|series| median(series));
     println!("full flows, {N_CLIENTS} clients, {N_ROUNDS} rounds in turns (medians)");
     println!("  flows                        {full:8.0} /s");
+    println!("  one of many, with its client {processor_ms:8.2} ms of processor time, {n_switches:.0} context switches");
     println!("  bare store, the same files   {four:8.0} /s, {N_COMMITS} commits each");
     println!("  bare store, one file         {single:8.0} /s, {N_COMMITS} commits each");
     println!("  ratio, the same files        {of_four:8.2}");
@@ -101,6 +108,41 @@ pub(crate) async fn measure() -> Measured<()> {
         all.transactions() / n_flows
     );
     Ok(())
+}
+
+/// What this process has cost, the client in it too.
+struct Spent {
+    processor_ms: f64,
+    n_switches: f64,
+}
+
+impl Spent {
+    /// Without the threads that have ended.
+    fn so_far() -> Measured<Self> {
+        let mut spent = Self { processor_ms: 0.0, n_switches: 0.0 };
+        for thread in std::fs::read_dir("/proc/self/task")? {
+            let thread = thread?.path();
+            let nanoseconds: f64 = std::fs::read_to_string(thread.join("schedstat"))?
+                .split_whitespace()
+                .next()
+                .ok_or("no processor time")?
+                .parse()?;
+            spent.processor_ms += nanoseconds / 1e6;
+            for line in std::fs::read_to_string(thread.join("status"))?.lines() {
+                if let Some((_, switches)) = line.split_once("voluntary_ctxt_switches:") {
+                    spent.n_switches += switches.trim().parse::<f64>()?;
+                }
+            }
+        }
+        Ok(spent)
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            processor_ms: self.processor_ms - before.processor_ms,
+            n_switches: self.n_switches - before.n_switches,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
