@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::encoding::Reader;
 use crate::suite::{
-    SCALAR_BYTES, Suite, canonical, identifier, point_bytes, scalar, secret_bytes, unexpected, with_suite,
+    SCALAR_BYTES, Suite, decode_point, identifier, point_bytes, scalar, secret_bytes, unexpected, with_suite,
 };
 use crate::{PublicKeys, SignatureProfile, THRESHOLD_MIN, ThresholdError};
 
@@ -120,7 +120,7 @@ impl KeyShare {
         let verifying_key = reader.bytes(C::POINT_BYTES).ok_or(MALFORMED)?;
         reader.end().ok_or(MALFORMED)?;
         let known = version == VERSION && threshold >= THRESHOLD_MIN;
-        let key = canonical(verifying_key, VerifyingKey::<C>::deserialize, VerifyingKey::serialize);
+        let key = decode_point::<C, _, _>(verifying_key, VerifyingKey::<C>::deserialize);
         if !known || key.is_none() {
             return Err(MALFORMED);
         }

@@ -7,7 +7,7 @@ use frost_core::{Identifier, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::Reader;
-use crate::suite::{Suite, canonical, identifier, unexpected, with_suite};
+use crate::suite::{Suite, decode_point, identifier, unexpected, with_suite};
 use crate::{SignatureProfile, ThresholdError};
 
 mod wire;
@@ -203,9 +203,9 @@ impl Group {
     }
 
     fn package<C: Suite>(&self) -> Result<PublicKeyPackage<C>, ThresholdError> {
-        let key = canonical(&self.verifying_key, VerifyingKey::<C>::deserialize, VerifyingKey::serialize);
+        let key = decode_point::<C, _, _>(&self.verifying_key, VerifyingKey::<C>::deserialize);
         let share = |(participant, bytes): (&u16, &Vec<u8>)| {
-            let share = canonical(bytes, VerifyingShare::<C>::deserialize, VerifyingShare::serialize);
+            let share = decode_point::<C, _, _>(bytes, VerifyingShare::<C>::deserialize);
             Ok((identifier(*participant)?, share.ok_or(MALFORMED)?))
         };
         let shares: Result<BTreeMap<Identifier<C>, _>, ThresholdError> =

@@ -27,6 +27,9 @@ pub(crate) trait Suite: Ciphersuite<Group: Group<Field: Field<Scalar: Zeroize>>>
     /// Bytes of an encoded group element.
     const POINT_BYTES: usize;
 
+    /// Whether bytes that decode to a point are its canonical encoding. Says nothing of other bytes.
+    fn is_canonical(point: &[u8]) -> bool;
+
     /// The generator times a scalar, in constant time. Precomputed tables make it about three times as fast as multiplying
     /// another element.
     fn generator_times(scalar: &Scalar<Self>) -> Element<Self>;
@@ -74,10 +77,8 @@ pub(crate) fn identifier<C: Suite>(participant: u16) -> Result<Identifier<C>, Th
     Identifier::try_from(number).map_err(|_| out_of_range)
 }
 
-/// Decodes a value. `None` if the bytes are not its canonical encoding: `write(read(bytes)) == bytes`.
-///
-/// The decoders of the curve crates accept several encodings of some points (for example SEC 1 "compact"), but values
-/// that are hashed or compared as bytes must have only one.
+/// Decodes a value. `None` if the bytes are not its canonical encoding: `write(read(bytes)) == bytes`. For one point, use
+/// [`decode_point`].
 pub(crate) fn canonical<T, E>(
     bytes: &[u8],
     read: impl FnOnce(&[u8]) -> Result<T, E>,
@@ -85,6 +86,18 @@ pub(crate) fn canonical<T, E>(
 ) -> Option<T> {
     let value = read(bytes).ok()?;
     (write(&value).ok()? == bytes).then_some(value)
+}
+
+/// Decodes a point, as one of frost-core's types. `None` if the bytes are not its canonical encoding.
+///
+/// The decoder of secp256k1 accepts several encodings of some points (SEC 1 "compact"), but values that are hashed or compared
+/// as bytes must have only one.
+pub(crate) fn decode_point<C: Suite, T, E>(
+    bytes: &[u8],
+    read: impl FnOnce(&[u8]) -> Result<T, E>,
+) -> Option<T> {
+    let point = read(bytes).ok()?;
+    C::is_canonical(bytes).then_some(point)
 }
 
 /// The encoding of a group element; `None` for the identity, which has no encoding.
@@ -109,7 +122,7 @@ pub(crate) fn points_bytes<C: Suite>(elements: &[Element<C>]) -> Result<Vec<u8>,
 /// The group element of a canonical encoding.
 pub(crate) fn point<C: Suite>(bytes: &[u8]) -> Option<Element<C>> {
     let read = |bytes: &[u8]| C::Group::deserialize(&bytes.try_into().map_err(|_| ())?).map_err(drop);
-    canonical(bytes, read, |element| point_bytes::<C>(element).ok_or(()))
+    decode_point::<C, _, _>(bytes, read)
 }
 
 /// The inverse of [`points_bytes`].
@@ -150,4 +163,54 @@ pub(crate) fn secret_bytes<C: Suite>(scalar: &Scalar<C>) -> Zeroizing<[u8; SCALA
 /// An error of the FROST library that our own checks should have excluded.
 pub(crate) fn unexpected<C: Suite>(error: Error<C>) -> ThresholdError {
     ThresholdError::Library { detail: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frost_ed25519::Ed25519Sha512;
+    use frost_secp256k1_tr::Secp256K1Sha256TR;
+    use rand_chacha::ChaCha8Rng;
+    use rand_core::{RngCore as _, SeedableRng as _};
+
+    /// Every encoding that decodes is the one that the point has.
+    fn check<C: Suite>(encodings: impl Iterator<Item = Vec<u8>>) -> usize {
+        let decoded = encodings.filter_map(|bytes| Some((point::<C>(&bytes)?, bytes)));
+        decoded.inspect(|(point, bytes)| assert_eq!(point_bytes::<C>(point).as_ref(), Some(bytes))).count()
+    }
+
+    #[test]
+    fn only_the_encoding_that_a_point_has_is_decoded() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut random = |first: Option<u8>| {
+            let mut bytes = vec![0; 32];
+            rng.fill_bytes(&mut bytes);
+            first.into_iter().chain(bytes).collect::<Vec<_>>()
+        };
+        let n_points =
+            check::<Secp256K1Sha256TR>((0..=u8::MAX).cycle().take(10_000).map(|tag| random(Some(tag))));
+        assert!(n_points > 20, "{n_points}");
+        let n_points =
+            check::<Secp256K1Sha256TR>([2, 3, 5].into_iter().cycle().take(900).map(|tag| random(Some(tag))));
+        assert!((200..400).contains(&n_points), "{n_points}");
+        let n_points = check::<Ed25519Sha512>((0..4_000).map(|_| random(None)));
+        assert!(n_points > 100, "{n_points}");
+    }
+
+    /// y from 2²⁵⁵ − 19, which is another encoding of y − (2²⁵⁵ − 19), and x from the order of secp256k1's field.
+    #[test]
+    fn coordinates_that_are_not_reduced_are_not_decoded() {
+        for low in 0xed..=0xff {
+            for high in [0x7f, 0xff] {
+                let bytes = [&[low][..], &[0xff; 30], &[high]].concat();
+                assert_eq!(point::<Ed25519Sha512>(&bytes), None, "{low:x} {high:x}");
+            }
+        }
+        for low in 0x2f..=0xff {
+            for tag in [2, 3, 5] {
+                let bytes = [&[tag][..], &[0xff; 27], &[0xfe, 0xff, 0xff, 0xfc, low]].concat();
+                assert_eq!(point::<Secp256K1Sha256TR>(&bytes), None, "{tag} {low:x}");
+            }
+        }
+    }
 }

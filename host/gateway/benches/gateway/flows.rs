@@ -78,17 +78,21 @@ pub(crate) async fn measure() -> Measured<()> {
         let n_round = full * ROUND.as_secs_f64();
         n_flows += n_round;
         let of_flow = [spent.processor_ms / n_round, spent.n_switches / n_round];
-        for (series, value) in
-            measured.iter_mut().zip([full, four, single, full / four, full / single].into_iter().chain(of_flow))
+        for (series, value) in measured
+            .iter_mut()
+            .zip([full, four, single, full / four, full / single].into_iter().chain(of_flow))
         {
             series.push(value);
         }
     }
     let all = Counts::read(&gateway).minus(&before);
-    let [full, four, single, of_four, of_single, processor_ms, n_switches] = measured.each_mut().map(|series| median(series));
+    let [full, four, single, of_four, of_single, processor_ms, n_switches] =
+        measured.each_mut().map(|series| median(series));
     println!("full flows, {N_CLIENTS} clients, {N_ROUNDS} rounds in turns (medians)");
     println!("  flows                        {full:8.0} /s");
-    println!("  one of many, with its client {processor_ms:8.2} ms of processor time, {n_switches:.0} context switches");
+    println!(
+        "  one of many, with its client {processor_ms:8.2} ms of processor time, {n_switches:.0} context switches"
+    );
     println!("  bare store, the same files   {four:8.0} /s, {N_COMMITS} commits each");
     println!("  bare store, one file         {single:8.0} /s, {N_COMMITS} commits each");
     println!("  ratio, the same files        {of_four:8.2}");

@@ -6,7 +6,7 @@ use frost_core::round1::{NonceCommitment, SigningCommitments};
 
 use crate::encoding::Reader;
 use crate::hash::TaggedHash;
-use crate::suite::{Suite, canonical, identifier};
+use crate::suite::{Suite, decode_point, identifier};
 use crate::{PublicKeys, ThresholdError, Tweak};
 
 /// The coordinator's request in round two. All signers of a signature must get the same package.
@@ -76,6 +76,6 @@ fn decode_commitments<C: Suite>(bytes: &[u8]) -> Option<SigningCommitments<C>> {
     let hiding = reader.bytes(C::POINT_BYTES)?;
     let binding = reader.bytes(C::POINT_BYTES)?;
     reader.end()?;
-    let point = |bytes| canonical(bytes, NonceCommitment::<C>::deserialize, NonceCommitment::serialize);
+    let point = |bytes| decode_point::<C, _, _>(bytes, NonceCommitment::<C>::deserialize);
     Some(SigningCommitments::new(point(hiding)?, point(binding)?))
 }

@@ -13,6 +13,12 @@ impl Suite for Ed25519Sha512 {
     const PROFILE: SignatureProfile = SignatureProfile::FrostEd25519Sha512;
     const POINT_BYTES: usize = 32;
 
+    /// Decoding accepts no other encoding: it rejects points that are not of prime order, which all those are that have two
+    /// (<https://eprint.iacr.org/2020/1244>, section 3).
+    fn is_canonical(_: &[u8]) -> bool {
+        true
+    }
+
     fn generator_times(scalar: &Scalar<Self>) -> Element<Self> {
         Element::<Self>::mul_base(scalar)
     }

@@ -9,7 +9,10 @@ use k256::{ProjectivePoint, U256};
 use super::{SIGNATURE_BYTES, Suite};
 use crate::SignatureProfile;
 
-/// First byte of a compressed point whose y is odd (SEC 1, section 2.3.3).
+/// First byte of a compressed point whose y is even (SEC 1, section 2.3.3).
+const SEC1_EVEN: u8 = 2;
+
+/// First byte of a compressed point whose y is odd.
 const SEC1_ODD: u8 = 3;
 
 impl Suite for Secp256K1Sha256TR {
@@ -17,6 +20,11 @@ impl Suite for Secp256K1Sha256TR {
 
     const PROFILE: SignatureProfile = SignatureProfile::FrostSecp256k1Sha256Tr;
     const POINT_BYTES: usize = 33;
+
+    /// Decoding accepts no x above the field's order, so only the first byte can differ.
+    fn is_canonical(point: &[u8]) -> bool {
+        matches!(point.first(), Some(&SEC1_EVEN | &SEC1_ODD))
+    }
 
     fn generator_times(scalar: &Scalar<Self>) -> Element<Self> {
         ProjectivePoint::mul_by_generator(scalar)
