@@ -81,7 +81,7 @@ impl Node {
     /// The receipt for a request that was admitted before and is repeated after the decision expired. `None` if this request
     /// was not admitted, or the operation was discarded since.
     async fn repeated_admission(&self, request: &AdmitRequest) -> Result<Option<NodeReceipt>, NodeError> {
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let known = View::load(&mut conn, request.effect, None).await?.row;
         let Some(Row { admission_hash, last_step, statement: Some(statement), .. }) = known else {
             return Ok(None);

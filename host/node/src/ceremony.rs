@@ -65,7 +65,7 @@ impl Node {
     ) -> Result<CeremonyAnswer, NodeError> {
         self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
         let target = target(&admitted.statement.decision)?;
@@ -118,7 +118,7 @@ impl Node {
     ) -> Result<CeremonyAnswer, NodeError> {
         self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let statement = gate::find_admitted(view, call, EffectStep::Execute)?.statement;
         let target = target(&statement.decision)?;
@@ -168,7 +168,7 @@ impl Node {
         if output.is_some() || decision.operation_type != OperationType::Recover {
             return Ok(output);
         }
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         Ok(Some(vault::load_share(&mut conn, &self.sealing, decision.key_id, &decision.epoch, keys).await?))
     }
 

@@ -69,7 +69,7 @@ impl Node {
         let sealing = Sealing::new(Arc::clone(&config.settings.kek), config.participant);
         let loaded = async {
             let secret = open_or_create_identity(&database, &sealing).await?;
-            let log = LogState::load(&mut database.readers().acquire().await?).await?;
+            let log = LogState::load(&mut database.readers().at_hand().await?).await?;
             let open = |path: &PathBuf| {
                 let opened = SizeFile::open(path, &secret.identity().signing_key());
                 opened.map_err(unusable_size_file)
@@ -147,7 +147,7 @@ impl Node {
     /// What the node has stored of an operation; `None` if it does not know it.
     pub async fn operation(&self, id: OperationId) -> Result<Option<OperationState>, NodeError> {
         let effect = EffectId { operation: id, step: EffectStep::Admission, attempt: 1 };
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let row = View::load(&mut conn, effect, None).await?.row;
         Ok(row.map(|Row { admission_hash, last_step, head, .. }| OperationState {
             admission_hash,
@@ -233,7 +233,7 @@ pub async fn read_identity(
     kek: Arc<Kek>,
 ) -> Result<NodeIdentity, NodeError> {
     let reader = Reader::open(Options::at_path(database, APPLICATION, MIGRATIONS)).await?;
-    let identity = match reader.readers().acquire().await {
+    let identity = match reader.readers().at_hand().await {
         Ok(mut conn) => load_identity(&mut conn, &Sealing::new(kek, participant)).await,
         Err(error) => Err(error.into()),
     };

@@ -69,7 +69,7 @@ impl Node {
         self.show_own_receipt(&self.chain(call), &staged, &commit.staged).await?;
         let receipt =
             self.make_step(call, Body::CommitEpoch(commit.clone()), content(&(call, commit))?).await?;
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         self.sessions
             .close_key(gate::find_admitted(view, call, EffectStep::CommitEpoch)?.statement.decision.key_id);

@@ -13,7 +13,7 @@ use crate::calls::fault;
 use crate::connection::Connection;
 use crate::error::OpenError;
 use crate::files::{self, folder_of};
-use crate::lease::{Lease, ReaderThread};
+use crate::lease::{Lease, ReaderThread, Seat};
 use crate::limits::{CHECKPOINT_PAGES, LOG_BYTES_KEPT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB};
 use crate::options::Options;
 
@@ -36,9 +36,18 @@ impl Link {
     }
 
     /// A read-only connection on a thread of its own.
-    pub(crate) async fn reader_thread(&self) -> Result<ReaderThread, sqlx::Error> {
+    pub(crate) async fn reader_apart(&self) -> Result<Seat, sqlx::Error> {
         let link = self.clone();
-        ReaderThread::start(move || link.connect(OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)).await
+        ReaderThread::start(move || link.reader()).await.map(Seat::Apart)
+    }
+
+    /// A read-only connection for its callers' threads.
+    pub(crate) fn reader_at_hand(&self) -> Result<Seat, sqlx::Error> {
+        self.reader().map(Seat::at_hand)
+    }
+
+    fn reader(&self) -> Result<rusqlite::Connection, sqlx::Error> {
+        self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)
     }
 
     /// A connection that migrates, with all durability settings.
@@ -92,7 +101,7 @@ impl Link {
 
     /// A read-only connection with an empty page cache, so that it reads what is in the files now.
     pub(crate) async fn fresh_reader(&self) -> Result<Connection, sqlx::Error> {
-        self.reader_thread().await.map(Lease::unshared).map(Connection::lent)
+        self.reader_apart().await.map(Lease::unshared).map(Connection::lent)
     }
 
     pub(crate) fn failed(&self, source: sqlx::Error) -> OpenError {

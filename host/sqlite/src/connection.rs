@@ -1,4 +1,4 @@
-//! A connection as jobs, states and reads use it: on the calling thread, as the writer's is, or on a reader's thread.
+//! A connection as jobs, states and reads use it: the writer's, on its thread, or one of the readers'.
 
 use std::fmt;
 

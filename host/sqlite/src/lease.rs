@@ -1,5 +1,5 @@
-//! A read-only connection on a thread of its own, as its caller has it. A call costs one crossing to that thread and back, however many
-//! rows it returns.
+//! A read-only connection as its caller has it: on a thread of its own, where a call costs one crossing to it and back, however many
+//! rows it returns; or on the caller's thread.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -11,11 +11,56 @@ use crate::calls::{fault, rows_of};
 use crate::row::{Cell, Row};
 
 /// The open connections of a pool that no caller has.
-pub(crate) type Idle = Arc<Mutex<Vec<ReaderThread>>>;
+pub(crate) type Idle = Arc<Mutex<Vec<Seat>>>;
+
+/// Where a connection's calls run.
+#[derive(Clone)]
+pub(crate) enum Seat {
+    /// On its own thread.
+    Apart(ReaderThread),
+    /// On the caller's. One lease at a time has it, so its lock is always free.
+    AtHand(Arc<Mutex<rusqlite::Connection>>),
+}
+
+impl Seat {
+    pub(crate) fn at_hand(conn: rusqlite::Connection) -> Self {
+        Self::AtHand(Arc::new(Mutex::new(conn)))
+    }
+
+    async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
+        match self {
+            Self::Apart(thread) => thread.rows(sql, bound).await,
+            Self::AtHand(conn) => rows_of(&conn.lock(), sql, bound).map_err(fault),
+        }
+    }
+
+    /// Ends the transaction, if there is one.
+    fn roll_back(&self) {
+        // An error if there is none, because it ended or never began.
+        match self {
+            Self::Apart(thread) => {
+                let (caller, _) = oneshot::channel();
+                thread.send(Request::Rows("ROLLBACK".to_owned(), Vec::new(), caller));
+            }
+            Self::AtHand(conn) => {
+                let _none = rows_of(&conn.lock(), "ROLLBACK", &[]);
+            }
+        }
+    }
+
+    /// Closes the connection; one at hand is closed when the last has dropped it.
+    pub(crate) async fn close(self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Apart(thread) => thread.close().await,
+            Self::AtHand(conn) => Arc::into_inner(conn)
+                .map_or(Ok(()), |conn| conn.into_inner().close().map_err(|(_, error)| fault(error))),
+        }
+    }
+}
 
 /// A connection that one caller has. Dropping it ends its transaction, and gives it back to its pool.
 pub(crate) struct Lease {
-    thread: ReaderThread,
+    seat: Seat,
     /// `None` for a connection of no pool, which closes when it is dropped.
     pool: Option<(Idle, OwnedSemaphorePermit)>,
     is_in_transaction: bool,
@@ -23,13 +68,13 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// A connection of no pool.
-    pub(crate) const fn unshared(thread: ReaderThread) -> Self {
-        Self { thread, pool: None, is_in_transaction: false }
+    pub(crate) const fn unshared(seat: Seat) -> Self {
+        Self { seat, pool: None, is_in_transaction: false }
     }
 
     /// A connection of this pool, while the permit lasts.
-    pub(crate) const fn of_pool(thread: ReaderThread, idle: Idle, permit: OwnedSemaphorePermit) -> Self {
-        Self { thread, pool: Some((idle, permit)), is_in_transaction: false }
+    pub(crate) const fn of_pool(seat: Seat, idle: Idle, permit: OwnedSemaphorePermit) -> Self {
+        Self { seat, pool: Some((idle, permit)), is_in_transaction: false }
     }
 
     /// Begins a transaction, which sees one state.
@@ -40,7 +85,7 @@ impl Lease {
     }
 
     pub(crate) async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-        self.thread.rows(sql, bound).await
+        self.seat.rows(sql, bound).await
     }
 
     /// Ends the transaction, and closes a connection of no pool.
@@ -49,19 +94,17 @@ impl Lease {
             self.rows("COMMIT", &[]).await?;
             self.is_in_transaction = false;
         }
-        if self.pool.is_none() { self.thread.close().await } else { Ok(()) }
+        if self.pool.is_none() { self.seat.clone().close().await } else { Ok(()) }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         if self.is_in_transaction {
-            // An error if there is none, because it ended or never began.
-            let (caller, _) = oneshot::channel();
-            self.thread.send(Request::Rows("ROLLBACK".to_owned(), Vec::new(), caller));
+            self.seat.roll_back();
         }
         if let Some((idle, _)) = &self.pool {
-            idle.lock().push(self.thread.clone());
+            idle.lock().push(self.seat.clone());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::connect::{Link, log_unclosed};
@@ -20,20 +20,30 @@ pub struct Readers {
     n_readers: u32,
     /// A permit for each connection that may be in use.
     room: Arc<Semaphore>,
-    idle: Idle,
+    apart: Idle,
+    at_hand: Idle,
 }
 
 impl Readers {
     /// A pool of so many connections, of which one is open.
     pub(crate) async fn open(link: Link, n_readers: u32) -> Result<Self, sqlx::Error> {
-        let idle = Arc::new(Mutex::new(vec![link.reader_thread().await?]));
+        let apart = Arc::new(Mutex::new(vec![link.reader_apart().await?]));
         let room = Arc::new(Semaphore::new(usize::try_from(n_readers).unwrap_or(usize::MAX)));
-        Ok(Self { link, n_readers, room, idle })
+        Ok(Self { link, n_readers, room, apart, at_hand: Idle::default() })
     }
 
     /// A connection, once one is free. Each statement sees the last commit before it began.
     pub async fn acquire(&self) -> Result<Connection, sqlx::Error> {
         self.lease().await.map(Connection::lent)
+    }
+
+    /// As [`Self::acquire`], but its statements run on the calling thread: for a few rows by their keys, which are read sooner than
+    /// another thread is woken. A slow disk holds that thread up.
+    pub async fn at_hand(&self) -> Result<Connection, sqlx::Error> {
+        let permit = self.permit().await?;
+        let idle = self.at_hand.lock().pop();
+        let seat = idle.map_or_else(|| self.link.reader_at_hand(), Ok)?;
+        Ok(Connection::lent(Lease::of_pool(seat, Arc::clone(&self.at_hand), permit)))
     }
 
     /// A connection in a read transaction: all its statements see one state. Dropping it ends the transaction.
@@ -48,21 +58,27 @@ impl Readers {
         let all = self.room.acquire_many(self.n_readers).await;
         self.room.close();
         drop(all);
-        let idle = mem::take(&mut *self.idle.lock());
-        for thread in idle {
-            log_unclosed(thread.close().await);
+        for idle in [&self.apart, &self.at_hand] {
+            let seats = mem::take(&mut *idle.lock());
+            for seat in seats {
+                log_unclosed(seat.close().await);
+            }
         }
     }
 
     async fn lease(&self) -> Result<Lease, sqlx::Error> {
-        let permit = timeout(READER_WAIT_MAX, Arc::clone(&self.room).acquire_owned()).await;
-        let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
-        let idle = self.idle.lock().pop();
-        let thread = match idle {
-            Some(thread) => thread,
-            None => self.link.reader_thread().await?,
+        let permit = self.permit().await?;
+        let idle = self.apart.lock().pop();
+        let seat = match idle {
+            Some(seat) => seat,
+            None => self.link.reader_apart().await?,
         };
-        Ok(Lease::of_pool(thread, Arc::clone(&self.idle), permit))
+        Ok(Lease::of_pool(seat, Arc::clone(&self.apart), permit))
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, sqlx::Error> {
+        let permit = timeout(READER_WAIT_MAX, Arc::clone(&self.room).acquire_owned()).await;
+        permit.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)
     }
 }
 

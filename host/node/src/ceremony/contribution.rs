@@ -33,7 +33,7 @@ impl Node {
     }
 
     async fn load_share_of(&self, case: &RecoveryCase) -> Result<(PublicKeys, KeyShare), Stop> {
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let active = vault::load_active(&mut conn, case.key_id).await?;
         let Some(active) = active.filter(|active| active.root == case.epoch_root) else {
             let detail = "the node holds no share of the key in this epoch";

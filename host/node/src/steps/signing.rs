@@ -84,7 +84,7 @@ impl Node {
     ) -> Result<RoundOne, NodeError> {
         self.check_running()?;
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
         if admitted.statement.decision.operation_type != OperationType::Sign {
@@ -139,7 +139,7 @@ impl Node {
         if is_open && !session.is_stale(now) {
             return Ok(RoundOne::Committed(session.commitments.clone()));
         }
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let used = UsedNonces::load(&mut conn, id, attempt).await?.of_attempt.ok_or(NONCES_LOST)?;
         self.consumed_answer(&mut conn, call, digest, used).await
     }
@@ -179,7 +179,7 @@ impl Node {
 
     /// Rule 4: the share that was released for this package before.
     async fn stored_share(&self, call: &Call, package: &SigningPackage) -> Result<SignedShare, NodeError> {
-        let mut conn = self.database.readers().acquire().await?;
+        let mut conn = self.database.readers().at_hand().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
         let admitted = gate::find_admitted(view, call, EffectStep::Execute)?;
         match UsedNonces::load(&mut conn, call.effect.operation, call.effect.attempt).await?.of_attempt {

@@ -84,7 +84,10 @@ impl Job for FailingJob {
 
 /// The number of rows.
 pub(crate) async fn n_entries(readers: &Readers) -> i64 {
-    readers.acquire().await.unwrap().value(COUNT, &[]).await.unwrap()
+    let apart: i64 = readers.acquire().await.unwrap().value(COUNT, &[]).await.unwrap();
+    let at_hand: i64 = readers.at_hand().await.unwrap().value(COUNT, &[]).await.unwrap();
+    assert_eq!(apart, at_hand);
+    apart
 }
 
 /// The number of rows, and the number in the writer's state.

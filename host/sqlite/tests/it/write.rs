@@ -190,9 +190,13 @@ async fn secure_delete_leaves_no_copy_in_any_file() {
 async fn readers_cannot_write() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
-    let mut conn = database.readers().acquire().await.unwrap();
-    let refused = conn.run("INSERT INTO entry (id) VALUES (1)", &[]).await;
-    assert!(refused.unwrap_err().to_string().contains("readonly"));
+    let readers = database.readers();
+    for mut conn in [readers.acquire().await.unwrap(), readers.at_hand().await.unwrap()] {
+        let refused = conn.run("INSERT INTO entry (id) VALUES (1)", &[]).await;
+        assert!(refused.unwrap_err().to_string().contains("readonly"));
+    }
+    database.close().await;
+    assert!(database.readers().at_hand().await.is_err(), "a closed database is not read");
 }
 
 /// Limits the database to its present size plus some pages. A transaction that needs more fails with `SQLITE_FULL`,
