@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
-use std::sync::Arc;
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use sqlx::error::{DatabaseError, ErrorKind};
 
-use crate::row::{Cell, Row};
+use crate::row::{Cell, Names, Row};
 
 /// Separates the statements of one text.
 pub const BETWEEN_STATEMENTS: &str = ";\n";
@@ -30,14 +29,13 @@ pub(crate) fn rows_of(
             }
         }
         let n_columns = statement.column_count();
-        let mut names: Option<Arc<[String]>> = None;
+        let mut names: Option<Names> = None;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             let cells = (0..n_columns).map(|index| row.get_ref(index).map(Cell::from));
             let cells = cells.collect::<Result<_, _>>()?;
-            let names = names
-                .get_or_insert_with(|| row.as_ref().column_names().into_iter().map(str::to_owned).collect());
-            found.push(Row::new(Arc::clone(names), cells));
+            let names = names.get_or_insert_with(|| row.as_ref().column_names().into_iter().collect());
+            found.push(Row::new(names.clone(), cells));
         }
     }
     Ok(found)

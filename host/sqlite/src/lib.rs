@@ -76,5 +76,5 @@ pub use job::{Job, State};
 pub use options::{ApplicationId, Migration, Options};
 pub use reader::Reader;
 pub use readers::Readers;
-pub use row::{Cell, FromCell, Row};
+pub use row::{Cell, FromCell, Names, Row};
 pub use size_file::{SizeFile, SizeFileError};

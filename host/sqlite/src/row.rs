@@ -124,22 +124,45 @@ impl<T: FromCell> FromCell for Option<T> {
     }
 }
 
+/// The names of the columns of rows, in one text.
+#[derive(Clone, Debug)]
+pub struct Names(Arc<str>);
+
+/// After each name: no SQL text has it, so no name does.
+const END: char = '\0';
+
+impl<'n> FromIterator<&'n str> for Names {
+    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Self {
+        let mut text = String::new();
+        for name in names {
+            text.extend([name, "\0"]);
+        }
+        Self(text.into())
+    }
+}
+
+impl Names {
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.split_terminator(END)
+    }
+}
+
 /// A row whose columns are found by name.
 #[derive(Clone, Debug)]
 pub struct Row {
-    names: Arc<[String]>,
+    names: Names,
     cells: Vec<Cell>,
 }
 
 impl Row {
     /// A row of columns with these names.
-    pub const fn new(names: Arc<[String]>, cells: Vec<Cell>) -> Self {
+    pub const fn new(names: Names, cells: Vec<Cell>) -> Self {
         Self { names, cells }
     }
 
     /// The columns with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Cell)> {
-        self.names.iter().map(String::as_str).zip(&self.cells)
+        self.names.iter().zip(&self.cells)
     }
 
     /// The value of a column; NULL if there is no such column.
@@ -198,7 +221,7 @@ impl Row {
     /// As [`Self::get`].
     pub fn at<T: FromCell>(&self, index: usize) -> Result<T, sqlx::Error> {
         let cell = self.cells.get(index).unwrap_or(&Cell::Null);
-        T::from_cell(cell).ok_or_else(|| other_type(self.names.get(index).map_or("", String::as_str)))
+        T::from_cell(cell).ok_or_else(|| other_type(self.names.iter().nth(index).unwrap_or_default()))
     }
 }
 

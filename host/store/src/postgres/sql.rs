@@ -1,13 +1,10 @@
 //! The SQL of PostgreSQL, and how its connections read rows.
 
 use crate::sql::connection::Connection;
-use crate::sql::row::{Cell, Row};
+use crate::sql::row::{Cell, Names, Row};
 use crate::sql::statements::{Part, Statements, tenants_that_owe};
 use sqlx::postgres::{PgRow, PgValueRef};
-use sqlx::{
-    AssertSqlSafe, Column as _, Decode, PgConnection, Postgres, Row as _, TypeInfo as _, ValueRef as _,
-};
-use std::sync::Arc;
+use sqlx::{AssertSqlSafe, Column, Decode, PgConnection, Postgres, Row as _, TypeInfo as _, ValueRef as _};
 
 /// Condition on the first event of an operation that may change a key, as in the indexes on such events.
 macro_rules! opens_a_change {
@@ -162,10 +159,10 @@ impl Connection for PgConnection {
         });
         let rows = query.fetch_all(self).await?;
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
-        let names: Arc<[String]> = first.columns().iter().map(|column| column.name().to_owned()).collect();
+        let names: Names = first.columns().iter().map(Column::name).collect();
         let row = |stored: &PgRow| {
             let cells = (0..stored.len()).map(|index| cell(stored.try_get_raw(index)?));
-            Ok(Row::new(Arc::clone(&names), cells.collect::<Result<_, sqlx::Error>>()?))
+            Ok(Row::new(names.clone(), cells.collect::<Result<_, sqlx::Error>>()?))
         };
         rows.iter().map(row).collect()
     }

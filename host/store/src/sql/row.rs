@@ -2,7 +2,7 @@
 
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-pub(crate) use gateway_sqlite::{Cell, Row};
+pub(crate) use gateway_sqlite::{Cell, Names, Row};
 
 /// A hash or an id as a column.
 pub(crate) fn blob(hash: Hex32) -> Cell {
