@@ -118,19 +118,15 @@ impl CommitWrite {
     /// the last one.
     fn update_operation(&self, conditions: &str, ledger_root: Hex32, script: &mut Script) {
         let changing = self.rows.operation.iter().filter(|(name, _)| !FIXED.contains(name)).cloned();
-        let (names, values) = script.bind_all(changing.chain([("ledger_root", blob(ledger_root))]));
-        let mut set: Vec<_> =
-            names.iter().zip(&values).map(|(name, value)| format!("{name} = {value}")).collect();
-        let updated_at_ms = names.iter().zip(&values).find(|(name, _)| **name == "updated_at_ms");
-        let updated_at_ms = updated_at_ms.map_or("", |(_, value)| value);
-        set.push(format!(
-            "waited_ms = 0, due_ms = CASE WHEN owes = 1 AND waited_ms = 0 THEN due_ms ELSE {updated_at_ms} END"
-        ));
-        let (set, id) = (set.join(", "), script.bind(blob(self.rows.id.0)));
+        let set = script.bind_all(changing.chain([("ledger_root", blob(ledger_root))]));
+        let due = set.of("updated_at_ms").map(|value| {
+            format!(", due_ms = CASE WHEN owes = 1 AND waited_ms = 0 THEN due_ms ELSE {value} END")
+        });
+        let (set, due, id) = (set.pairs(", "), due.unwrap_or_default(), script.bind(blob(self.rows.id.0)));
         let revision = script.bind(self.rows.revision_before);
         let record_root = script.bind(blob(self.rows.record_root_before));
         let sql = format!(
-            "UPDATE operations SET {set} WHERE operation_id = {id} AND revision = {revision}
+            "UPDATE operations SET {set}, waited_ms = 0{due} WHERE operation_id = {id} AND revision = {revision}
              AND record_root = {record_root} AND {conditions}{RETURNING}"
         );
         script.add(sql);
@@ -142,11 +138,10 @@ impl CommitWrite {
         conditions.extend(quota.map(Quota::has_token));
         if let Some(claim) = &self.rows.claim {
             let of_claim = claim.iter().filter(|(name, _)| *name != "operation_id").cloned();
-            let (names, values) = script.bind_all(of_claim);
-            let equal = names.iter().zip(&values).map(|(name, value)| format!("{name} = {value}"));
+            let claimed = script.bind_all(of_claim);
             // What all texts together are is the index of PostgreSQL, and the texts are that of SQLite.
             let (equal, names, values) =
-                (equal.collect::<Vec<_>>().join(" AND "), names.join(" || "), values.join(" || "));
+                (claimed.pairs(" AND "), claimed.names(" || "), claimed.values(" || "));
             conditions.push(format!(
                 "NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE {names} = {values} AND {equal})"
             ));

@@ -2,7 +2,7 @@
 //!
 //! A quota is one number, the instant at which it is full again. See [`Token`] for the arithmetic.
 
-use crate::change::script::Script;
+use crate::change::script::{Param, Script};
 use crate::sql::connection::Connection;
 use crate::sql::row::{Row, integer};
 use gateway_engine::Token;
@@ -13,13 +13,13 @@ const EXHAUSTED: &str = "SELECT full_at_us FROM admission_budgets WHERE tenant =
 
 /// The token that a script takes, as parameters of it.
 pub(super) struct Quota {
-    tenant: String,
-    client: String,
-    now: String,
-    full_then: String,
-    increment: String,
-    latest: String,
-    trusted_until: String,
+    tenant: Param,
+    client: Param,
+    now: Param,
+    full_then: Param,
+    increment: Param,
+    latest: Param,
+    trusted_until: Param,
 }
 
 impl Quota {

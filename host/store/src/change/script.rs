@@ -8,6 +8,58 @@ use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Columns, Row};
 use crate::sql::statements::{Part, Statements};
 use serde_json::json;
+use std::fmt::{self, Display};
+
+/// The parameter of a bound value.
+#[derive(Clone, Copy)]
+pub(super) struct Param(usize);
+
+impl Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}", self.0)
+    }
+}
+
+/// Columns with the parameters of their values.
+pub(super) struct Bound(Vec<(&'static str, Param)>);
+
+impl Bound {
+    /// The parameter of this column's value, if it is among them.
+    pub(super) fn of(&self, column: &str) -> Option<Param> {
+        self.0.iter().find(|(name, _)| *name == column).map(|(_, value)| *value)
+    }
+
+    /// The columns' names.
+    pub(super) fn names(&self, between: &'static str) -> impl Display {
+        fmt::from_fn(move |f| separated(f, between, &self.0, |f, (name, _)| f.write_str(name)))
+    }
+
+    /// The parameters of their values.
+    pub(super) fn values(&self, between: &'static str) -> impl Display {
+        fmt::from_fn(move |f| separated(f, between, &self.0, |f, (_, value)| value.fmt(f)))
+    }
+
+    /// `name = value` of each.
+    pub(super) fn pairs(&self, between: &'static str) -> impl Display {
+        fmt::from_fn(move |f| {
+            separated(f, between, &self.0, |f, (name, value)| write!(f, "{name} = {value}"))
+        })
+    }
+}
+
+fn separated<T>(
+    f: &mut fmt::Formatter<'_>,
+    between: &str,
+    items: &[T],
+    one: impl Fn(&mut fmt::Formatter<'_>, &T) -> fmt::Result,
+) -> fmt::Result {
+    items.iter().enumerate().try_for_each(|(index, item)| {
+        if index > 0 {
+            f.write_str(between)?;
+        }
+        one(f, item)
+    })
+}
 
 /// Writes with their bound values.
 pub(super) struct Script {
@@ -22,17 +74,14 @@ impl Script {
     }
 
     /// Binds a value, and returns its parameter.
-    pub(super) fn bind(&mut self, value: impl Into<Cell>) -> String {
+    pub(super) fn bind(&mut self, value: impl Into<Cell>) -> Param {
         self.bound.push(value.into());
-        format!("${}", self.bound.len())
+        Param(self.bound.len())
     }
 
-    /// The names of columns, and their parameters.
-    pub(super) fn bind_all(
-        &mut self,
-        columns: impl IntoIterator<Item = (&'static str, Cell)>,
-    ) -> (Vec<&'static str>, Vec<String>) {
-        columns.into_iter().map(|(name, cell)| (name, self.bind(cell))).unzip()
+    /// Binds the values of columns.
+    pub(super) fn bind_all(&mut self, columns: impl IntoIterator<Item = (&'static str, Cell)>) -> Bound {
+        Bound(columns.into_iter().map(|(name, cell)| (name, self.bind(cell))).collect())
     }
 
     /// Adds a write. The first one must return rows.
@@ -53,8 +102,8 @@ impl Script {
         columns: impl IntoIterator<Item = (&'static str, Cell)>,
         end: &str,
     ) {
-        let (names, values) = self.bind_all(columns);
-        let (names, values) = (names.join(", "), values.join(", "));
+        let bound = self.bind_all(columns);
+        let (names, values) = (bound.names(", "), bound.values(", "));
         let sql = format!("INSERT INTO {table} ({names}) SELECT {values} WHERE {condition}{end}");
         self.add(sql);
     }
@@ -71,11 +120,11 @@ impl Script {
 
     /// Adds the insert of rows with the same columns, of which there is at least one.
     pub(super) fn insert_all(&mut self, table: &str, rows: impl IntoIterator<Item = Columns>, end: &str) {
-        let rows = rows.into_iter().map(|columns| self.bind_all(columns));
-        let (names, rows): (Vec<_>, Vec<_>) =
-            rows.map(|(names, values)| (names.join(", "), format!("({})", values.join(", ")))).unzip();
-        let (names, rows) = (names.first().cloned().unwrap_or_default(), rows.join(", "));
-        let sql = format!("INSERT INTO {table} ({names}) VALUES {rows}{end}");
+        let rows: Vec<_> = rows.into_iter().map(|columns| self.bind_all(columns)).collect();
+        let names = fmt::from_fn(|f| rows.first().map_or(Ok(()), |row| row.names(", ").fmt(f)));
+        let values =
+            fmt::from_fn(|f| separated(f, ", ", &rows, |f, row| write!(f, "({})", row.values(", "))));
+        let sql = format!("INSERT INTO {table} ({names}) VALUES {values}{end}");
         self.add(sql);
     }
 
@@ -87,7 +136,7 @@ impl Script {
         let nodes: Vec<_> =
             appended.nodes.iter().map(|node| json!([node.level, node.index, node.hash])).collect();
         let nodes = self.bind(json!(nodes).to_string());
-        let rows = self.statements.nodes.replace("$nodes", &nodes);
+        let rows = self.statements.nodes.replace("$nodes", &nodes.to_string());
         let is_written = self.statements.first_wrote;
         self.add(format!("INSERT INTO ledger_nodes (level, position, hash) {rows} WHERE {is_written}"));
     }
