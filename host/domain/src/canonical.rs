@@ -19,14 +19,18 @@ use writer::Writer;
 /// # Errors
 /// [`CanonicalError`] when the value is not JSON or has a floating-point number.
 pub fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalError> {
-    let mut writer = Writer::default();
-    value.serialize(&mut writer)?;
-    Ok(writer.out)
+    Writer::lend(|writer| {
+        value.serialize(&mut *writer)?;
+        Ok(writer.out.clone())
+    })
 }
 
 /// `SHA-256(tag || canonical bytes of value)`. The domain tag keeps values of different kinds from hashing alike.
 pub fn digest<T: Serialize + ?Sized>(tag: &str, value: &T) -> Result<Hex32, CanonicalError> {
-    Ok(digest_bytes(tag, &to_bytes(value)?))
+    Writer::lend(|writer| {
+        value.serialize(&mut *writer)?;
+        Ok(digest_bytes(tag, &writer.out))
+    })
 }
 
 /// `SHA-256(tag || bytes)`, for bytes that are already canonical.

@@ -1,8 +1,8 @@
 //! A serde serializer that writes canonical bytes in one pass and sorts the members of each object in place.
 
 use serde::ser::{self, Serialize};
+use std::cell::Cell;
 use std::cmp::Ordering;
-use std::fmt::Display;
 
 /// A value without a canonical form.
 #[derive(Debug, thiserror::Error)]
@@ -21,10 +21,15 @@ impl ser::Error for CanonicalError {
     }
 }
 
-/// Enough capacity for most values, to avoid reallocation.
-const BYTES_USUAL: usize = 1024;
+/// The capacity of a writer that is kept for the next value: enough for most, so that they need no allocation.
+const BYTES_KEPT_MAX: usize = 64 * 1024;
+
+thread_local! {
+    static KEPT: Cell<Option<Writer>> = const { Cell::new(None) };
+}
 
 /// Canonical bytes under construction.
+#[derive(Default)]
 pub(super) struct Writer {
     pub(super) out: Vec<u8>,
     /// A buffer for sorting, reused for all objects.
@@ -33,29 +38,57 @@ pub(super) struct Writer {
     members: Vec<Member>,
 }
 
-/// The offsets of a member in the output.
+/// A member, by its offsets in the output.
 struct Member {
     start: usize,
     name_end: usize,
     end: usize,
+    /// The first characters of its name, as a number that is ordered as they are. `None` for a name with others than ASCII characters,
+    /// or with escaped ones, whose bytes are not ordered as RFC 8785 demands.
+    beginning: Option<u64>,
 }
 
-impl Default for Writer {
-    fn default() -> Self {
-        Self { out: Vec::with_capacity(BYTES_USUAL), spare: Vec::new(), members: Vec::new() }
+impl Member {
+    /// The member that has this name, a JSON string literal.
+    fn named(name: &[u8], start: usize, name_end: usize) -> Self {
+        let is_plain = name.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
+        let mut first = [0; size_of::<u64>()];
+        first.iter_mut().zip(characters(name)).for_each(|(to, from)| *to = *from);
+        Self { start, name_end, end: name_end, beginning: is_plain.then(|| u64::from_be_bytes(first)) }
     }
 }
 
+/// What is between the quotes of a JSON string literal. Without them a name sorts before longer ones that begin with it.
+fn characters(literal: &[u8]) -> &[u8] {
+    literal.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(literal)
+}
+
 impl Writer {
+    /// Calls `write` with an empty writer: the one that this thread has kept, or a new one.
+    pub(super) fn lend<R>(write: impl FnOnce(&mut Self) -> R) -> R {
+        let mut writer = KEPT.take().unwrap_or_default();
+        let written = write(&mut writer);
+        if writer.out.capacity() <= BYTES_KEPT_MAX {
+            writer.out.clear();
+            writer.members.clear();
+            KEPT.set(Some(writer));
+        }
+        written
+    }
+
     fn text(&mut self, text: &str) -> Result<(), CanonicalError> {
         // serde_json escapes exactly the characters that RFC 8785, section 3.2.2.2, requires.
         serde_json::to_writer(&mut self.out, text).map_err(|error| CanonicalError::NotJson(error.to_string()))
     }
 
     /// An integer as its decimal string, which is our deviation from RFC 8785.
-    fn integer(&mut self, integer: impl Display) -> Result<(), CanonicalError> {
-        use std::io::Write;
-        write!(self.out, "\"{integer}\"").map_err(|error| CanonicalError::NotJson(error.to_string()))
+    fn integer(&mut self, integer: impl Serialize) -> Result<(), CanonicalError> {
+        self.out.push(b'"');
+        // Faster than formatting it.
+        serde_json::to_writer(&mut self.out, &integer)
+            .map_err(|error| CanonicalError::NotJson(error.to_string()))?;
+        self.out.push(b'"');
+        Ok(())
     }
 
     fn list(&mut self) -> List<'_> {
@@ -110,7 +143,8 @@ impl Members<'_> {
         let start = self.writer.out.len();
         name.serialize(&mut *self.writer)?;
         let name_end = self.writer.out.len();
-        self.writer.members.push(Member { start, name_end, end: name_end });
+        let written = self.writer.out.get(start..).unwrap_or_default();
+        self.writer.members.push(Member::named(written, start, name_end));
         self.writer.out.push(b':');
         Ok(())
     }
@@ -135,7 +169,13 @@ impl Members<'_> {
         if of_object.iter().any(|member| member.end <= member.name_end) {
             return Err(CanonicalError::NotJson("a member has no value".to_owned()));
         }
-        of_object.sort_by(|a, b| by_utf16(unsorted(a.start, a.name_end), unsorted(b.start, b.name_end)));
+        let name = |member: &Member| unsorted(member.start, member.name_end);
+        of_object.sort_by(|a, b| match (a.beginning, b.beginning) {
+            (Some(of_a), Some(of_b)) => {
+                of_a.cmp(&of_b).then_with(|| characters(name(a)).cmp(characters(name(b))))
+            }
+            (None, _) | (_, None) => by_utf16(name(a), name(b)),
+        });
         out.push(b'{');
         for (index, member) in of_object.iter().enumerate() {
             if index > 0 {
@@ -151,11 +191,6 @@ impl Members<'_> {
 
 /// Compares two JSON string literals by the UTF-16 code units of their strings.
 fn by_utf16(a: &[u8], b: &[u8]) -> Ordering {
-    let is_plain = |literal: &[u8]| literal.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
-    if is_plain(a) && is_plain(b) {
-        // Without the closing quote, so that a name sorts before longer names that begin with it.
-        return a.split_last().map(|(_, a)| a).cmp(&b.split_last().map(|(_, b)| b));
-    }
     let decoded = |literal: &[u8]| serde_json::from_slice::<String>(literal).unwrap_or_default();
     decoded(a).encode_utf16().cmp(decoded(b).encode_utf16())
 }
