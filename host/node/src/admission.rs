@@ -136,7 +136,8 @@ impl Transact for StoreAdmission {
         }
         let signs = keys.as_deref().filter(|_| decision.operation_type == OperationType::Sign);
         if let Some(keys) = signs {
-            check_generation(&request.intent, decision, keys)?;
+            let payments = || self.generations.payments(decision.epoch_root, decision.key_id, keys);
+            check_generation(&request.intent, decision, keys, payments)?;
         }
         check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
         let (standing, kept) =

@@ -164,6 +164,7 @@ pub(crate) fn check_generation(
     intent: &Intent,
     decision: &AdmissionDecision,
     keys: &PublicKeys,
+    payments: impl FnOnce() -> Result<derive::Derivation, ThresholdError>,
 ) -> Result<(), NodeError> {
     let holders = keys.verifying_shares();
     if decision.participants.iter().any(|signer| !holders.contains_key(&signer.0)) {
@@ -172,7 +173,7 @@ pub(crate) fn check_generation(
     if decision.threshold.0 < keys.threshold() {
         return Err(refused("the decision lowers the key's threshold").into());
     }
-    if decision.derivation != derivation(intent, decision.key_id, keys).map_err(refused)? {
+    if decision.derivation != derivation_from(intent, keys, payments).map_err(refused)? {
         return Err(refused("the decision is for another derived key than the intent").into());
     }
     Ok(())
@@ -184,18 +185,27 @@ pub(crate) fn check_generation(
 /// # Errors
 /// The reason, for people: the path is malformed, or the key's profile has no child keys or no output keys.
 pub fn derivation(intent: &Intent, key_id: KeyId, keys: &PublicKeys) -> Result<Option<Derivation>, String> {
+    derivation_from(intent, keys, || derive::Derivation::of(keys)?.payments(key_id.0.as_bytes()))
+}
+
+/// As [`derivation`], with the key for payments that `payments` returns.
+///
+/// # Errors
+/// As [`derivation`].
+pub fn derivation_from(
+    intent: &Intent,
+    keys: &PublicKeys,
+    payments: impl FnOnce() -> Result<derive::Derivation, ThresholdError>,
+) -> Result<Option<Derivation>, String> {
     let Some(terms) = intent.signing_terms() else { return Ok(None) };
-    let payments = matches!(intent, Intent::Payment(_));
-    if !payments && !terms.has_derived_key() {
+    let is_payment = matches!(intent, Intent::Payment(_));
+    if !is_payment && !terms.has_derived_key() {
         return Ok(None);
     }
     let (bip32, taproot) = (&terms.bip32, terms.taproot);
     let path = bip32.as_ref().map(Bip32::indices).transpose().map_err(|error| error.to_string())?;
     let derive = || {
-        let mut key = derive::Derivation::of(keys)?;
-        if payments {
-            key = key.payments(key_id.0.as_bytes())?;
-        }
+        let mut key = if is_payment { payments()? } else { derive::Derivation::of(keys)? };
         if let Some(path) = path {
             key = key.child(&path)?;
         }
@@ -206,7 +216,7 @@ pub fn derivation(intent: &Intent, key_id: KeyId, keys: &PublicKeys) -> Result<O
     };
     let key = derive().map_err(|error: ThresholdError| error.to_string())?;
     Ok(Some(Derivation {
-        payments,
+        payments: is_payment,
         path: bip32.as_ref().map(|bip32| bip32.path.clone()),
         taproot,
         tweak: Hex32::new(*key.tweak.as_bytes()),
