@@ -54,7 +54,11 @@ impl Connection {
     ///
     /// # Errors
     /// [`sqlx::Error::RowNotFound`], and those of the statement and of [`Row::at`].
-    pub async fn value<T: FromCell>(&mut self, sql: &str, bound: &[Cell]) -> Result<T, sqlx::Error> {
+    pub async fn value<T: for<'c> FromCell<'c>>(
+        &mut self,
+        sql: &str,
+        bound: &[Cell],
+    ) -> Result<T, sqlx::Error> {
         self.row(sql, bound).await?.ok_or(sqlx::Error::RowNotFound)?.at(0)
     }
 

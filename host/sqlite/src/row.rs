@@ -73,13 +73,13 @@ impl fmt::Display for Cell {
     }
 }
 
-/// A type that a column is read as.
-pub trait FromCell: Sized {
+/// A type that a column is read as, which may borrow from it.
+pub trait FromCell<'c>: Sized {
     /// The value; `None` for one of another type or range.
-    fn from_cell(cell: &Cell) -> Option<Self>;
+    fn from_cell(cell: &'c Cell) -> Option<Self>;
 }
 
-impl FromCell for i64 {
+impl FromCell<'_> for i64 {
     fn from_cell(cell: &Cell) -> Option<Self> {
         match cell {
             Cell::Integer(number) => Some(*number),
@@ -88,38 +88,50 @@ impl FromCell for i64 {
     }
 }
 
-impl FromCell for u32 {
+impl FromCell<'_> for u32 {
     fn from_cell(cell: &Cell) -> Option<Self> {
         i64::from_cell(cell).and_then(|number| number.try_into().ok())
     }
 }
 
-impl FromCell for bool {
+impl FromCell<'_> for bool {
     fn from_cell(cell: &Cell) -> Option<Self> {
         i64::from_cell(cell).map(|number| number != 0)
     }
 }
 
-impl FromCell for String {
-    fn from_cell(cell: &Cell) -> Option<Self> {
+impl<'c> FromCell<'c> for &'c str {
+    fn from_cell(cell: &'c Cell) -> Option<Self> {
         match cell {
-            Cell::Text(bytes) => str::from_utf8(bytes).ok().map(str::to_owned),
+            Cell::Text(bytes) => str::from_utf8(bytes).ok(),
             Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Blob(_) => None,
         }
     }
 }
 
-impl FromCell for Vec<u8> {
+impl FromCell<'_> for String {
     fn from_cell(cell: &Cell) -> Option<Self> {
+        <&str>::from_cell(cell).map(str::to_owned)
+    }
+}
+
+impl<'c> FromCell<'c> for &'c [u8] {
+    fn from_cell(cell: &'c Cell) -> Option<Self> {
         match cell {
-            Cell::Blob(bytes) => Some(bytes.clone()),
+            Cell::Blob(bytes) => Some(bytes),
             Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Text(_) => None,
         }
     }
 }
 
-impl<T: FromCell> FromCell for Option<T> {
+impl FromCell<'_> for Vec<u8> {
     fn from_cell(cell: &Cell) -> Option<Self> {
+        <&[u8]>::from_cell(cell).map(<[u8]>::to_vec)
+    }
+}
+
+impl<'c, T: FromCell<'c>> FromCell<'c> for Option<T> {
+    fn from_cell(cell: &'c Cell) -> Option<Self> {
         if *cell == Cell::Null { Some(None) } else { T::from_cell(cell).map(Some) }
     }
 }
@@ -177,18 +189,12 @@ impl Row {
 
     /// The text in a column; `None` if it holds none.
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.cell(name) {
-            Cell::Text(bytes) => str::from_utf8(bytes).ok(),
-            Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Blob(_) => None,
-        }
+        FromCell::from_cell(self.cell(name))
     }
 
     /// The bytes in a column; `None` if it holds none.
     pub fn bytes(&self, name: &str) -> Option<&[u8]> {
-        match self.cell(name) {
-            Cell::Blob(bytes) => Some(bytes),
-            Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Text(_) => None,
-        }
+        FromCell::from_cell(self.cell(name))
     }
 
     /// The names and values of these columns, by which a person finds the row.
@@ -211,7 +217,7 @@ impl Row {
     ///
     /// # Errors
     /// [`sqlx::Error::Decode`], which names the column, for a value of another type.
-    pub fn get<T: FromCell>(&self, name: &str) -> Result<T, sqlx::Error> {
+    pub fn get<'c, T: FromCell<'c>>(&'c self, name: &str) -> Result<T, sqlx::Error> {
         T::from_cell(self.cell(name)).ok_or_else(|| other_type(name))
     }
 
@@ -219,7 +225,7 @@ impl Row {
     ///
     /// # Errors
     /// As [`Self::get`].
-    pub fn at<T: FromCell>(&self, index: usize) -> Result<T, sqlx::Error> {
+    pub fn at<'c, T: FromCell<'c>>(&'c self, index: usize) -> Result<T, sqlx::Error> {
         let cell = self.cells.get(index).unwrap_or(&Cell::Null);
         T::from_cell(cell).ok_or_else(|| other_type(self.names.iter().nth(index).unwrap_or_default()))
     }

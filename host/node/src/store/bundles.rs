@@ -44,7 +44,7 @@ pub(crate) async fn check_standing(
         let sequence = row.get::<i64>("sequence")?.unsigned_abs();
         let (offered_at_ms, files) = (row.get("offered_at_ms")?, row.get("files")?);
         let kept = Kept { sequence, offered_at_ms, active_at, files };
-        let found = parse_hash(&row.get::<String>("bundle_hash")?)?;
+        let found = parse_hash(row.get::<&str>("bundle_hash")?)?;
         if found == hash {
             own = Some(kept.clone());
         }

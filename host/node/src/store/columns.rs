@@ -16,8 +16,8 @@ pub(crate) fn integer(number: u64) -> i64 {
 
 /// The 32 bytes in a column; `None` for NULL.
 pub(crate) fn hash(row: &Row, name: &str) -> Result<Option<Hex32>, Stop> {
-    let text: Option<String> = row.get(name)?;
-    Ok(text.map(|text| parse_hash(&text)).transpose()?)
+    let text: Option<&str> = row.get(name)?;
+    Ok(text.map(parse_hash).transpose()?)
 }
 
 /// Parses 32 bytes in hexadecimal from a column.

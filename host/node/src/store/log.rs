@@ -156,7 +156,7 @@ const OTHER_RECEIPT: NodeError =
 
 /// Reads the column `body`.
 pub(crate) fn entry(row: &Row) -> Result<LogEntry, NodeError> {
-    serde_json::from_str(&row.get::<String>("body")?).map_err(NodeError::damaged)
+    serde_json::from_str(row.get::<&str>("body")?).map_err(NodeError::damaged)
 }
 
 /// The entry at this position; `None` if the log is shorter.

@@ -126,13 +126,13 @@ impl View {
 impl Row {
     fn read(found: &gateway_sqlite::Row) -> Result<Option<Self>, Stop> {
         let Some(admission_hash) = hash(found, "admission_hash")? else { return Ok(None) };
-        let last_step = step_of_stage(&found.get::<String>("stage")?);
-        let statement: Option<String> = found.get("statement")?;
+        let last_step = step_of_stage(found.get::<&str>("stage")?);
+        let statement: Option<&str> = found.get("statement")?;
         Ok(Some(Self {
             admission_hash,
             last_step: last_step.ok_or(NodeError::unavailable("the node's store is damaged"))?,
-            head: parse_hash(&found.get::<String>("head")?)?,
-            statement: statement.map(|body| parse(&body)).transpose()?,
+            head: parse_hash(found.get::<&str>("head")?)?,
+            statement: statement.map(parse).transpose()?,
         }))
     }
 }
@@ -144,13 +144,13 @@ fn parse(statement: &str) -> Result<AdmittedRequest, NodeError> {
 /// The statement of the operation that was admitted last.
 pub(crate) async fn newest_statement(conn: &mut Connection) -> Result<Option<AdmittedRequest>, NodeError> {
     let sql = "SELECT body FROM statement ORDER BY statement_index DESC LIMIT 1";
-    conn.row(sql, &[]).await?.map(|row| parse(&row.get::<String>("body")?)).transpose()
+    conn.row(sql, &[]).await?.map(|row| parse(row.get::<&str>("body")?)).transpose()
 }
 
 impl Answer {
     fn read(found: &gateway_sqlite::Row) -> Result<Option<Self>, Stop> {
         let Some(content) = found.get("content")? else { return Ok(None) };
-        Ok(Some(Self { content, transition_hash: parse_hash(&found.get::<String>("transition_hash")?)? }))
+        Ok(Some(Self { content, transition_hash: parse_hash(found.get::<&str>("transition_hash")?)? }))
     }
 
     /// The transition hash of the step, if the call with this digest is the recorded one.

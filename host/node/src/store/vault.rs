@@ -32,7 +32,7 @@ impl Generation {
     /// Reads the columns `epoch`, `epoch_root` and `public_keys`. `None` when they are null.
     pub(crate) fn read(row: &Row) -> Result<Option<Self>, Stop> {
         let Some(epoch) = row.get("epoch")? else { return Ok(None) };
-        let (root, package) = (parse_hash(&row.get::<String>("epoch_root")?)?, row.get("public_keys")?);
+        let (root, package) = (parse_hash(row.get::<&str>("epoch_root")?)?, row.get("public_keys")?);
         Ok(Some(Self { epoch: EpochName(epoch), root, package }))
     }
 
@@ -227,11 +227,11 @@ async fn change_state(
     for found in conn.rows(sql, &[key_id.as_str().into(), from.into()]).await? {
         let row = row_hash::Share {
             key_id: &key_id,
-            epoch: &found.get::<String>("epoch")?,
+            epoch: found.get("epoch")?,
             state: to,
-            operation_id: &found.get::<String>("operation_id")?,
+            operation_id: found.get("operation_id")?,
             attempt: found.get("attempt")?,
-            epoch_root: &found.get::<String>("epoch_root")?,
+            epoch_root: found.get("epoch_root")?,
         };
         if !is_selected(row.epoch, row.epoch_root) {
             continue;
