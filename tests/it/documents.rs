@@ -30,7 +30,7 @@ const BY_HAND: &[(&str, usize)] = &[
     // A simulation in a release build.
     ("faults.md", 1),
     // Measurements of many minutes.
-    ("performance.md", 7),
+    ("performance.md", 8),
     // Builds in a crate of the reader, with the tools that it uses.
     ("policy-authors.md", 1),
 ];
