@@ -1,5 +1,10 @@
 //! `bundles/cedar-example` evaluated by cedar-policy in process, with the entities and context of policy-guest/cedar.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "cedar-policy takes entities in these, and nothing here is hashed"
+)]
+
 use crate::case::Case;
 use crate::{Allowed, Runner};
 use cedar_policy::{
