@@ -1,6 +1,8 @@
 //! Sample values for tests: an authority, a policy, intents, approvals, admissions, and calls; and nodes that issue false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
+pub mod holders;
+
 pub use crate::samples::{Case, NOT_AFTER, approvals, before_creation, facts, mail, owner, refresh, rules};
 pub use gateway_domain::samples::submitter;
 pub use gateway_domain::testing::samples::{hex32, roster};
