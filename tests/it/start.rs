@@ -352,4 +352,6 @@ fn gateway_signs_in_a_small_address_space() {
     let command = limited(&command(folder.path(), &[]), &format!("-v {}", 120 << 20));
     let process = Process::start_command(command);
     assert_eq!(drive(&process.address, SIGN, &payment("small"), &[EXECUTE]).unwrap()["state"], "executed");
+    let (_, lines) = process.terminate();
+    assert!(lines.iter().any(|line| line.contains("room for few policy evaluations")), "{lines:?}");
 }

@@ -40,14 +40,24 @@ impl std::fmt::Debug for PolicyEngine {
 
 impl PolicyEngine {
     /// An engine with room for four concurrent evaluations per hardware thread, at least [`INSTANCES_MIN`] in all. It has room for
-    /// fewer where the process's address space is too small: each reserves 8 GiB of it.
+    /// fewer where the process's address space is too small, and says so in the log: each reserves 8 GiB of it.
     pub fn new() -> Result<Self, EngineError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let mut room = u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN);
+        let wanted = u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN);
+        let mut room = wanted;
         loop {
             match Self::with_room_for(room) {
                 Err(EngineError::Wasmtime(_)) if room > 1 => room /= 2,
-                engine => return engine,
+                engine => {
+                    if room < wanted {
+                        tracing::warn!(
+                            room,
+                            wanted,
+                            "the address space has room for few policy evaluations at once"
+                        );
+                    }
+                    return engine;
+                }
             }
         }
     }
