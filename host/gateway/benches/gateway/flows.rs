@@ -149,6 +149,17 @@ impl Spent {
     }
 }
 
+/// Flows alone, without the stores that they are compared with.
+pub(crate) async fn load() -> Measured<()> {
+    let folder = tempfile::tempdir()?;
+    let gateway = world::open(folder.path()).await?;
+    let address = serve(gateway_api::router(gateway.app.clone())).await?;
+    for round in 0..N_ROUNDS {
+        println!("{:.0} flows/s", flows_per_second(address, round).await?);
+    }
+    Ok(())
+}
+
 #[derive(Clone, Copy)]
 struct Counts {
     gateway_jobs: u64,

@@ -2,7 +2,7 @@
 //!
 //! The compared programs run in turns in one process, so that a busy machine slows both: rely on the ratios. Neither side
 //! writes a log. To run one part: `cargo bench -p operation-gateway --bench gateway -- PART`, with `preview`, `flows`,
-//! `custody`, `hostile`, `activation` or `startup`.
+//! `custody`, `hostile`, `activation` or `startup`. `load` makes flows alone, for a profile.
 
 #![expect(clippy::print_stdout, reason = "it prints measurements")]
 
@@ -28,6 +28,9 @@ async fn main() -> Measured<()> {
     }
     if wanted("flows") {
         flows::measure().await?;
+    }
+    if only.as_deref() == Some("load") {
+        flows::load().await?;
     }
     if wanted("custody") {
         custody::measure().await?;
