@@ -1,6 +1,7 @@
 //! What the hot paths cost, in counts that hardly depend on how busy the machine is: allocations of the program, how often its threads
 //! wait, and instructions as valgrind counts them. One request after another, in this process, with embedded nodes. `counts.json` has what they cost, of each
-//! request, in the tests' build; `UPDATE_COUNTS=1` writes it. Instructions are compared on machines like the one of the table only.
+//! request, in the build of all tests, since the crate in which a generic function is compiled decides how well it is optimised;
+//! `UPDATE_COUNTS=1` writes it. Instructions are compared on machines like the one of the table only.
 
 use crate::harness::samples::{approval, payment, publication};
 use crate::harness::world::World;
@@ -31,14 +32,14 @@ const N_WARM_UP: u64 = 5;
 /// A difference that is no change, in percent.
 const TOLERANCE: u64 = 3;
 
-/// The same for waits: another thread may answer before one has to wait for it.
-const TOLERANCE_OF_WAITS: u64 = 20;
+/// The same for waits: on a busy machine, another thread seldom answers before one has to wait for it.
+const TOLERANCE_OF_WAITS: u64 = 100;
 
 /// Set where valgrind runs this process.
 const IS_UNDER_VALGRIND: &str = "IS_UNDER_VALGRIND";
 
 /// The same for the instructions of round two: the key, another each time, decides on one or two multiplications of points.
-const TOLERANCE_OF_ROUND_TWO: u64 = 12;
+const TOLERANCE_OF_ROUND_TWO: u64 = 20;
 
 /// Those until the work that is counted.
 static WAITS: AtomicU64 = AtomicU64::new(0);
