@@ -36,9 +36,9 @@ impl Link {
     }
 
     /// A read-only connection on a thread of its own.
-    pub(crate) async fn reader_apart(&self) -> Result<Seat, sqlx::Error> {
+    pub(crate) async fn reader_on_thread(&self) -> Result<Seat, sqlx::Error> {
         let link = self.clone();
-        ReaderThread::start(move || link.reader()).await.map(Seat::Apart)
+        ReaderThread::start(move || link.reader()).await.map(Seat::OnThread)
     }
 
     /// A read-only connection for its callers' threads.
@@ -101,7 +101,7 @@ impl Link {
 
     /// A read-only connection with an empty page cache, so that it reads what is in the files now.
     pub(crate) async fn fresh_reader(&self) -> Result<Connection, sqlx::Error> {
-        self.reader_apart().await.map(Lease::unshared).map(Connection::lent)
+        self.reader_on_thread().await.map(Lease::unshared).map(Connection::lent)
     }
 
     pub(crate) fn failed(&self, source: sqlx::Error) -> OpenError {

@@ -17,7 +17,7 @@ pub(crate) type Idle = Arc<Mutex<Vec<Seat>>>;
 #[derive(Clone)]
 pub(crate) enum Seat {
     /// On its own thread.
-    Apart(ReaderThread),
+    OnThread(ReaderThread),
     /// On the caller's. One lease at a time has it, so its lock is always free.
     AtHand(Arc<Mutex<rusqlite::Connection>>),
 }
@@ -29,16 +29,16 @@ impl Seat {
 
     async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
         match self {
-            Self::Apart(thread) => thread.rows(sql, bound).await,
+            Self::OnThread(thread) => thread.rows(sql, bound).await,
             Self::AtHand(conn) => rows_of(&conn.lock(), sql, bound).map_err(fault),
         }
     }
 
     /// Ends the transaction, if there is one.
     fn roll_back(&self) {
-        // An error if there is none, because it ended or never began.
+        // Fails if no transaction is open: then there is nothing to end.
         match self {
-            Self::Apart(thread) => {
+            Self::OnThread(thread) => {
                 let (caller, _) = oneshot::channel();
                 thread.send(Request::Rows("ROLLBACK".to_owned(), Vec::new(), caller));
             }
@@ -51,7 +51,7 @@ impl Seat {
     /// Closes the connection; one at hand is closed when the last has dropped it.
     pub(crate) async fn close(self) -> Result<(), sqlx::Error> {
         match self {
-            Self::Apart(thread) => thread.close().await,
+            Self::OnThread(thread) => thread.close().await,
             Self::AtHand(conn) => Arc::into_inner(conn)
                 .map_or(Ok(()), |conn| conn.into_inner().close().map_err(|(_, error)| fault(error))),
         }

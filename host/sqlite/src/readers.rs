@@ -20,16 +20,16 @@ pub struct Readers {
     n_readers: u32,
     /// A permit for each connection that may be in use.
     room: Arc<Semaphore>,
-    apart: Idle,
+    on_threads: Idle,
     at_hand: Idle,
 }
 
 impl Readers {
     /// A pool of so many connections, of which one is open.
     pub(crate) async fn open(link: Link, n_readers: u32) -> Result<Self, sqlx::Error> {
-        let apart = Arc::new(Mutex::new(vec![link.reader_apart().await?]));
+        let on_threads = Arc::new(Mutex::new(vec![link.reader_on_thread().await?]));
         let room = Arc::new(Semaphore::new(usize::try_from(n_readers).unwrap_or(usize::MAX)));
-        Ok(Self { link, n_readers, room, apart, at_hand: Idle::default() })
+        Ok(Self { link, n_readers, room, on_threads, at_hand: Idle::default() })
     }
 
     /// A connection, once one is free. Each statement sees the last commit before it began.
@@ -58,7 +58,7 @@ impl Readers {
         let all = self.room.acquire_many(self.n_readers).await;
         self.room.close();
         drop(all);
-        for idle in [&self.apart, &self.at_hand] {
+        for idle in [&self.on_threads, &self.at_hand] {
             let seats = mem::take(&mut *idle.lock());
             for seat in seats {
                 log_unclosed(seat.close().await);
@@ -68,12 +68,12 @@ impl Readers {
 
     async fn lease(&self) -> Result<Lease, sqlx::Error> {
         let permit = self.permit().await?;
-        let idle = self.apart.lock().pop();
+        let idle = self.on_threads.lock().pop();
         let seat = match idle {
             Some(seat) => seat,
-            None => self.link.reader_apart().await?,
+            None => self.link.reader_on_thread().await?,
         };
-        Ok(Lease::of_pool(seat, Arc::clone(&self.apart), permit))
+        Ok(Lease::of_pool(seat, Arc::clone(&self.on_threads), permit))
     }
 
     async fn permit(&self) -> Result<OwnedSemaphorePermit, sqlx::Error> {

@@ -84,10 +84,10 @@ impl Job for FailingJob {
 
 /// The number of rows.
 pub(crate) async fn n_entries(readers: &Readers) -> i64 {
-    let apart: i64 = readers.acquire().await.unwrap().value(COUNT, &[]).await.unwrap();
+    let on_thread: i64 = readers.acquire().await.unwrap().value(COUNT, &[]).await.unwrap();
     let at_hand: i64 = readers.at_hand().await.unwrap().value(COUNT, &[]).await.unwrap();
-    assert_eq!(apart, at_hand);
-    apart
+    assert_eq!(on_thread, at_hand);
+    on_thread
 }
 
 /// The number of rows, and the number in the writer's state.
