@@ -125,7 +125,7 @@ impl<N: Nodes> DriveNodes for Fleet<N> {
     fn derivation(&self, key: &CustodyKey, intent: &Intent) -> Result<Option<Derivation>, String> {
         let keys = self.public_keys(key)?;
         let payments = || self.generations.payments(key.epoch.root, key.key_id, &keys);
-        gateway_node::derivation_from(intent, &keys, payments)
+        gateway_node::derivation(intent, &keys, payments)
     }
 
     fn derived_keys(&self, key: &CustodyKey, path: &[u32]) -> Result<DerivedKeys, String> {

@@ -87,7 +87,7 @@ mod memory {
     pub(crate) mod watch;
 }
 
-pub use admission::verify::{derivation, derivation_from};
+pub use admission::verify::derivation;
 pub use call::{
     AdmitRequest, Call, CeremonyStart, CommitEpoch, Discard, Owner, Publication, Published, ShownReceipt,
     Subject, ceremony_id,

@@ -29,7 +29,7 @@ use gateway_policy::{BundleFiles, CompiledBundles, Pins, Trust, TrustedBundle, T
 use gateway_seal::at_rest::Kek;
 use gateway_seal::relay::{self, Complaint};
 use gateway_threshold::sign::SigningPackage;
-use gateway_threshold::{Message, PublicKeys, Tweak};
+use gateway_threshold::{Message, PublicKeys, Tweak, derive};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -212,6 +212,11 @@ pub fn registered(alice: serde_json::Value) -> Approvers {
     Approvers::parse(registry(&entries).as_bytes()).unwrap()
 }
 
+/// As [`derivation`], of the key with this id.
+pub fn derived_key(intent: &Intent, key_id: KeyId, keys: &PublicKeys) -> Result<Option<Derivation>, String> {
+    derivation(intent, keys, || derive::Derivation::of(keys)?.payments(key_id.0.as_bytes()))
+}
+
 impl Case {
     /// An operation with this id, on the key `treasury` in this epoch. For a change of a key, call [`Case::changing`] too.
     pub fn new(id: u8, key_id: KeyId, epoch: Epoch, threshold: u16, intent: Intent) -> Self {
@@ -259,7 +264,7 @@ impl Case {
 
     /// The same for the key that is to sign, derived from a key with these public keys. Without one if it cannot be derived.
     pub fn derived_from(mut self, keys: &PublicKeys) -> Self {
-        self.decision.derivation = derivation(&self.intent, self.decision.key_id, keys).unwrap_or_default();
+        self.decision.derivation = derived_key(&self.intent, self.decision.key_id, keys).unwrap_or_default();
         self
     }
 

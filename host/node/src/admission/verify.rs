@@ -6,7 +6,7 @@ use crate::error::{Code, NodeError, NodeRejection, admission_refused as refused}
 use crate::settings::NodeConfig;
 use gateway_domain::admission::{self, Admission, AdmissionDecision, DecisionError, Derivation, Target};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{
     Bip32, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SigningTerms, Taproot, key_id,
 };
@@ -173,26 +173,18 @@ pub(crate) fn check_generation(
     if decision.threshold.0 < keys.threshold() {
         return Err(refused("the decision lowers the key's threshold").into());
     }
-    if decision.derivation != derivation_from(intent, keys, payments).map_err(refused)? {
+    if decision.derivation != derivation(intent, keys, payments).map_err(refused)? {
         return Err(refused("the decision is for another derived key than the intent").into());
     }
     Ok(())
 }
 
 /// The derived key that signs, which every payment has; `None` if the key itself does, and for an operation that signs nothing. A node
-/// derives it from its own copy of the public keys.
+/// derives it from its own copy of the public keys. `payments` returns the key for payments.
 ///
 /// # Errors
 /// The reason, for people: the path is malformed, or the key's profile has no child keys or no output keys.
-pub fn derivation(intent: &Intent, key_id: KeyId, keys: &PublicKeys) -> Result<Option<Derivation>, String> {
-    derivation_from(intent, keys, || derive::Derivation::of(keys)?.payments(key_id.0.as_bytes()))
-}
-
-/// As [`derivation`], with the key for payments that `payments` returns.
-///
-/// # Errors
-/// As [`derivation`].
-pub fn derivation_from(
+pub fn derivation(
     intent: &Intent,
     keys: &PublicKeys,
     payments: impl FnOnce() -> Result<derive::Derivation, ThresholdError>,

@@ -9,10 +9,10 @@ use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, NOT_AFTER, SUITES, asset_action, authority, bundle, hex32, offer, payment, recover, refresh,
-    reshare, roster, rotate,
+    Case, NOT_AFTER, SUITES, asset_action, authority, bundle, derived_key, hex32, offer, payment, recover,
+    refresh, reshare, roster, rotate,
 };
-use gateway_node::{AdmitRequest, Code, Node, NodeError, derivation};
+use gateway_node::{AdmitRequest, Code, Node, NodeError};
 use gateway_threshold::derive::derive;
 
 async fn group() -> Group {
@@ -229,7 +229,7 @@ async fn output_key_must_be_the_one_the_node_derives() {
     let scripts = |byte| Some(Taproot { merkle_root: Some(hex32(byte)) });
     let key_only = Some(Taproot { merkle_root: None });
     let valid = asked(scripts(1), Some("0/17"));
-    let of = |taproot, path| derivation(&asked(taproot, path).intent, KEY, group.keys()).unwrap();
+    let of = |taproot, path| derived_key(&asked(taproot, path).intent, KEY, group.keys()).unwrap();
     let others = [
         None,
         of(None, Some("0/17")),
