@@ -9,8 +9,8 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::policy::Moment;
-use gateway_node::RoundOne;
 use gateway_node::testing::holders::{approved_payment, nodes_with_key};
+use gateway_node::{Call, Node, RoundOne};
 use gateway_policy::{Evaluator, PolicyEngine, testing};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -35,13 +35,13 @@ const TOLERANCE: u64 = 3;
 /// The same for waits: on a busy machine, another thread seldom answers before one has to wait for it.
 const TOLERANCE_OF_WAITS: u64 = 100;
 
-/// Set where valgrind runs this process.
-const IS_UNDER_VALGRIND: &str = "IS_UNDER_VALGRIND";
-
 /// The same for the instructions of round two: the key, another each time, decides on one or two multiplications of points.
 const TOLERANCE_OF_ROUND_TWO: u64 = 20;
 
-/// Those until the work that is counted.
+/// Set where valgrind runs this process.
+const IS_UNDER_VALGRIND: &str = "IS_UNDER_VALGRIND";
+
+/// The waits before the work that is counted.
 static WAITS: AtomicU64 = AtomicU64::new(0);
 
 /// Between pieces of work, what is not counted.
@@ -133,6 +133,14 @@ async fn flows(world: &World, name: &str, n: u64, mut after: impl FnMut(&str)) {
     }
 }
 
+/// The commitments of an attempt that has not signed.
+async fn round_one(node: &Node, call: &Call) -> Vec<u8> {
+    match node.signing_commit(call, &[]).await.unwrap() {
+        RoundOne::Committed(commitments) => commitments,
+        signed @ RoundOne::Consumed { .. } => panic!("{signed:?}"),
+    }
+}
+
 /// The steps of one of two nodes that sign a payment, each for all payments.
 async fn steps_of_a_node(n: u16, mut after: impl FnMut(&str)) {
     let folder = tempfile::tempdir().unwrap();
@@ -143,11 +151,7 @@ async fn steps_of_a_node(n: u16, mut after: impl FnMut(&str)) {
     for case in &cases {
         other.admit(&case.request()).await.unwrap();
         other.policy_receipt(&case.call(1, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
-        let RoundOne::Committed(commitments) =
-            other.signing_commit(&case.call(1, EffectStep::Execute, 2, 1), &[]).await.unwrap()
-        else {
-            panic!("a first attempt")
-        };
+        let commitments = round_one(other, &case.call(1, EffectStep::Execute, 2, 1)).await;
         packages.push(BTreeMap::from([(1, commitments)]));
     }
     after(UNCOUNTED);
@@ -161,10 +165,7 @@ async fn steps_of_a_node(n: u16, mut after: impl FnMut(&str)) {
     after("node-receipt");
     for (case, commitments) in cases.iter().zip(&mut packages) {
         let call = case.call(0, EffectStep::Execute, 2, 1);
-        let RoundOne::Committed(own) = node.signing_commit(&call, &[]).await.unwrap() else {
-            panic!("a first attempt")
-        };
-        commitments.insert(0, own);
+        commitments.insert(0, round_one(node, &call).await);
     }
     after("node-round-one");
     for (case, commitments) in cases.iter().zip(packages) {
