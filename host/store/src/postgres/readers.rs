@@ -15,6 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// A connection that was idle for less than this is not asked whether it answers before a single statement, which can be sent again on
+/// another one: that would double the round trips. If the server is gone since, the statement waits as one that ran then.
+const ANSWERED_LATELY: Duration = Duration::from_millis(200);
+
 #[derive(Clone, Debug)]
 pub(crate) struct PgReaders {
     pub(crate) pool: PgPool,
@@ -43,7 +47,9 @@ impl PgReaders {
             .after_connect(|conn, _| Box::pin(begin_session(conn)))
             // The pool's own test has no limit but that of the whole wait for a connection.
             .test_before_acquire(false)
-            .before_acquire(|conn, _| Box::pin(check_alive(conn)));
+            .before_acquire(|conn, since| {
+                Box::pin(async move { Ok(since.idle_for < ANSWERED_LATELY || check_alive(conn).await?) })
+            });
         Self::open(server, pool, ANSWER_WITHIN).await
     }
 
@@ -64,7 +70,22 @@ impl PgReaders {
         Ok(Self { pool, server: Arc::new(server.clone()), answer_within })
     }
 
+    /// A connection that answers.
     pub(crate) async fn acquire(&self) -> Result<PgReader, sqlx::Error> {
+        let mut n_others = self.n_max();
+        loop {
+            let mut reader = self.take().await?;
+            match check_alive(&mut reader.conn).await {
+                Ok(_) => return Ok(reader),
+                Err(error) if n_others == 0 => return Err(error),
+                Err(_) => reader.is_unfit = true,
+            }
+            n_others = n_others.saturating_sub(1);
+        }
+    }
+
+    /// A connection that answered lately, or does now.
+    async fn take(&self) -> Result<PgReader, sqlx::Error> {
         let conn = match self.pool.acquire().await {
             Err(error) if has_code(&error, &["28"]) => {
                 // The password may be another one by now.
@@ -76,15 +97,19 @@ impl PgReaders {
         Ok(PgReader { conn, answer_within: self.answer_within, is_unfit: false, in_transaction: false })
     }
 
-    /// The rows of a statement. A session that began while the server took no writes never takes any, so another one is tried.
+    fn n_max(&self) -> u32 {
+        self.pool.options().get_max_connections()
+    }
+
+    /// The rows of a statement. If its session is at fault, another one is tried.
     pub(crate) async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, sqlx::Error> {
-        let mut n_sessions = self.pool.options().get_max_connections();
+        let mut n_others = self.n_max();
         loop {
-            let rows = self.acquire().await?.rows(sql, bound).await;
-            n_sessions = n_sessions.saturating_sub(1);
-            if n_sessions == 0 || !rows.as_ref().is_err_and(|error| has_code(error, &["25006"])) {
+            let rows = self.take().await?.rows(sql, bound).await;
+            if n_others == 0 || !rows.as_ref().is_err_and(is_of_session) {
                 return rows;
             }
+            n_others = n_others.saturating_sub(1);
         }
     }
 
@@ -95,6 +120,13 @@ impl PgReaders {
         reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
         Ok(reader)
     }
+}
+
+/// Whether the server ended the session (57P01 to 57P03), the connection was lost, or the session began while the server took no writes, and
+/// therefore never takes any (25006).
+fn is_of_session(error: &sqlx::Error) -> bool {
+    let is_lost = |error: &io::Error| error.kind() != io::ErrorKind::TimedOut;
+    matches!(error, sqlx::Error::Io(error) if is_lost(error)) || has_code(error, &["25006", "57P0"])
 }
 
 impl PgReader {

@@ -309,6 +309,8 @@ async fn connections_that_were_cut_off_are_given_up_and_replaced() {
     let (one, two) = tokio::join!(statement(), transaction());
     assert!(one.is_ok() && two.is_ok());
     network.cut_off().await;
+    // One that answered just now would be used, and waited for.
+    sleep(Duration::from_millis(250)).await;
     let mut answers = Vec::new();
     for _ in 0..4 {
         answers.push(statement().await.is_ok());
