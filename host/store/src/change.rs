@@ -1,4 +1,4 @@
-//! Writes: each is stated once, for both databases.
+//! Writes: each is stated once, for both databases, but for commits: [`crate::postgres`] writes many in one statement.
 
 mod activation;
 mod commit;
@@ -9,8 +9,9 @@ mod script;
 mod write;
 
 pub(crate) use activation::ActivationWrite;
-pub(crate) use commit::CommitWrite;
+pub(crate) use commit::{CommitWrite, FIXED, SET_KEY, due_after};
 pub(crate) use decision::DecisionWrite;
 pub(crate) use preview::PreviewsWrite;
+pub(crate) use quota::{full_after, is_exhausted};
 pub use write::Counters;
 pub(crate) use write::{Change, InTurn, Write};

@@ -3,11 +3,13 @@
 mod location;
 mod pool;
 
-use crate::change::{Change, Counters, Write};
+use crate::change::{Change, CommitWrite, Counters, Write};
 use crate::error::{failed, unavailable};
 use crate::postgres::{Peers, Postgres, Presence};
 use crate::sqlite::Sqlite;
+use gateway_domain::ids::Hex32;
 use gateway_engine::Unavailable;
+use gateway_engine::ports::RateLimited;
 pub use location::{CopyError, OpenError, backup, is_postgres, production_fault, restore};
 pub(crate) use pool::{Pool, Reader};
 use std::fmt::Display;
@@ -95,6 +97,18 @@ impl Database {
             Writer::Sqlite(database) => database.write(write, what).await,
             Writer::Postgres(database) => database.write(write, what).await,
             Writer::ReadOnly => Err(read_only()),
+        }
+    }
+
+    /// Writes a commit, as [`Self::write`].
+    pub(crate) async fn commit(
+        &self,
+        commit: CommitWrite,
+        what: impl Display + Send,
+    ) -> Result<RateLimited<Hex32>, Unavailable> {
+        match &self.writer {
+            Writer::Postgres(database) => database.commit(commit, what).await,
+            Writer::Sqlite(_) | Writer::ReadOnly => self.write(commit, what).await,
         }
     }
 

@@ -1,9 +1,10 @@
 //! PostgreSQL: replicas share one database. Each has one connection that writes, and some that read.
 //!
 //! A writing transaction first locks the row with the end of the log (`ledger_head`), so that the log has one order whichever replica
-//! appends. It has all the changes that wait at that moment: one lock and one sync of the disk for all of them. Nothing else of a
-//! request waits for other replicas.
+//! appends. It has all the changes that wait at that moment: one lock and one sync of the disk for all of them, and one statement for all
+//! commits of operations. Nothing else of a request waits for other replicas.
 
+mod commits;
 mod connect;
 mod job;
 mod migrate;
@@ -15,13 +16,16 @@ pub(crate) mod sql;
 mod tests;
 mod writer;
 
-use crate::change::{Counters, Write};
+use crate::change::{CommitWrite, Counters, Write};
 use crate::error::failed;
 use connect::Server;
 pub(crate) use connect::production_fault;
 pub use connect::{CONNECTIONS, OpenError};
+use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
+use gateway_engine::ports::RateLimited;
+use job::WriteError;
 pub(crate) use readers::{PgReader, PgReaders};
 use replicas::MayWrite;
 pub use replicas::{Peer, Peers, Presence};
@@ -87,13 +91,24 @@ impl Postgres {
         write: W,
         what: impl Display,
     ) -> Result<W::Output, Unavailable> {
-        self.writer.write(write).await.map_err(|error| {
-            if error.is_disk_full() {
-                return failed(format_args!("{what}: the disk is full"), &error);
-            }
-            failed(what, &error)
-        })
+        self.writer.write(write).await.map_err(|error| unavailable_as(what, &error))
     }
+
+    /// Writes a commit, in one statement with others that wait.
+    pub(crate) async fn commit(
+        &self,
+        commit: CommitWrite,
+        what: impl Display,
+    ) -> Result<RateLimited<Hex32>, Unavailable> {
+        self.writer.commit(commit).await.map_err(|error| unavailable_as(what, &error))
+    }
+}
+
+fn unavailable_as(what: impl Display, error: &WriteError) -> Unavailable {
+    if error.is_disk_full() {
+        return failed(format_args!("{what}: the disk is full"), error);
+    }
+    failed(what, error)
 }
 
 /// Connects once, and changes nothing.

@@ -164,7 +164,7 @@ impl Store {
         let Commit { operation, previous_record_root, keys, .. } = commit;
         let record_root = rows.events.last().map_or(previous_record_root, |last| last.hash);
         let what = format!("operation `{}` could not be written", operation.id);
-        match self.database.write(CommitWrite { rows, token }, what).await {
+        match self.database.commit(CommitWrite { rows, token }, what).await {
             Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
                 self.operations.update(record.operation.id, record.clone());

@@ -5,22 +5,32 @@ use crate::change::script::Script;
 use crate::change::write::Write;
 use crate::record::encode::{KeyRow, Rows, Spending};
 use crate::record::frontier::{Appended, LogFrontier};
+use crate::record::spending::SPENT;
 use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, blob};
 use crate::sql::statements::Statements;
 use gateway_domain::ids::Hex32;
 use gateway_engine::Token;
 use gateway_engine::ports::RateLimited;
+use std::fmt::Display;
 
 /// Columns of an operation that never change.
-const FIXED: [&str; 5] = ["operation_id", "tenant", "family", "key_id", "created_at_ms"];
+pub(crate) const FIXED: [&str; 5] = ["operation_id", "tenant", "family", "key_id", "created_at_ms"];
 
 /// Returned by the first write, for a commit that takes no token.
 const RETURNING: &str = " RETURNING CAST(0 AS BIGINT) AS full_at_us";
 
-const SET_KEY: &str =
+/// What else the insert of a key says: it may exist.
+pub(crate) const SET_KEY: &str =
     " ON CONFLICT (key_id) DO UPDATE SET state = excluded.state, busy_with = excluded.busy_with,
     revision = excluded.revision, format = excluded.format, body = excluded.body";
+
+/// When a changed operation is due, in SQL: at once, or when it was if it owed a step and did not wait. `stored` is its row before.
+pub(crate) fn due_after(stored: &str, updated_at_ms: impl Display) -> String {
+    format!(
+        "CASE WHEN {stored}.owes = 1 AND {stored}.waited_ms = 0 THEN {stored}.due_ms ELSE {updated_at_ms} END"
+    )
+}
 
 pub(crate) struct CommitWrite {
     pub(crate) rows: Rows,
@@ -37,8 +47,8 @@ impl Write for CommitWrite {
         conn: &mut C,
         log: &mut LogFrontier,
     ) -> Result<RateLimited<Hex32>, sqlx::Error> {
-        if let Some(spending) = &self.rows.spending_read
-            && spending.is_outdated(conn).await?
+        if let Some(check) = &self.rows.spending_read
+            && check.is_outdated(conn.rows(SPENT, &check.bound()).await?.first())
         {
             return Ok(RateLimited::Conflict);
         }
@@ -119,9 +129,8 @@ impl CommitWrite {
     fn update_operation(&self, conditions: &str, ledger_root: Hex32, script: &mut Script) {
         let changing = self.rows.operation.iter().filter(|(name, _)| !FIXED.contains(name)).cloned();
         let set = script.bind_all(changing.chain([("ledger_root", blob(ledger_root))]));
-        let due = set.of("updated_at_ms").map(|value| {
-            format!(", due_ms = CASE WHEN owes = 1 AND waited_ms = 0 THEN due_ms ELSE {value} END")
-        });
+        let due = set.of("updated_at_ms");
+        let due = due.map(|value| format!(", due_ms = {}", due_after("operations", value)));
         let (set, due, id) = (set.pairs(", "), due.unwrap_or_default(), script.bind(blob(self.rows.id.0)));
         let revision = script.bind(self.rows.revision_before);
         let record_root = script.bind(blob(self.rows.record_root_before));
@@ -139,12 +148,8 @@ impl CommitWrite {
         if let Some(claim) = &self.rows.claim {
             let of_claim = claim.iter().filter(|(name, _)| *name != "operation_id").cloned();
             let claimed = script.bind_all(of_claim);
-            // What all texts together are is the index of PostgreSQL, and the texts are that of SQLite.
-            let (equal, names, values) =
-                (claimed.pairs(" AND "), claimed.names(" || "), claimed.values(" || "));
-            conditions.push(format!(
-                "NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE {names} = {values} AND {equal})"
-            ));
+            let equal = claimed.pairs(" AND ");
+            conditions.push(format!("NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE {equal})"));
         }
         for KeyRow { id, revision_before, .. } in &self.rows.keys {
             let id = script.bind(blob(id.0));

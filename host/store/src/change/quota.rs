@@ -7,6 +7,7 @@ use crate::sql::connection::Connection;
 use crate::sql::row::{Row, integer};
 use gateway_engine::Token;
 use gateway_engine::ports::RateLimited;
+use std::fmt::Display;
 
 /// The stored instant of a client without a token: it is later than `$3`, and can be trusted.
 const EXHAUSTED: &str = "SELECT full_at_us FROM admission_budgets WHERE tenant = $1 AND client_id = $2 AND full_at_us > $3 AND full_at_us <= $4";
@@ -40,20 +41,19 @@ impl Quota {
         let Self { tenant, client, latest, trusted_until, .. } = self;
         format!(
             "NOT EXISTS (SELECT 1 FROM admission_budgets WHERE tenant = {tenant} AND client_id = {client}
-             AND full_at_us > {latest} AND full_at_us <= {trusted_until})"
+             AND {})",
+            is_exhausted("full_at_us", latest, trusted_until)
         )
     }
 
     /// Adds the write that takes the token, on this condition, and returns when the quota is full again.
     pub(super) fn take_if(&self, condition: &str, script: &mut Script) {
         let Self { tenant, client, now, full_then, increment, latest, .. } = self;
-        let stored = "admission_budgets.full_at_us";
+        let full_after = full_after("admission_budgets.full_at_us", now, latest, increment);
         let sql = format!(
             "INSERT INTO admission_budgets (tenant, client_id, full_at_us)
              SELECT {tenant}, {client}, {full_then} WHERE {condition}
-             ON CONFLICT (tenant, client_id) DO UPDATE SET full_at_us = {increment} +
-             CASE WHEN {stored} > {latest} OR {now} > {latest} THEN {latest} WHEN {stored} > {now} THEN {stored} ELSE {now} END
-             RETURNING full_at_us"
+             ON CONFLICT (tenant, client_id) DO UPDATE SET full_at_us = {full_after} RETURNING full_at_us"
         );
         script.add_returning(sql);
     }
@@ -69,6 +69,24 @@ impl Quota {
         );
         script.add(sql);
     }
+}
+
+/// Whether a quota that is full at the stored instant has no token left, in SQL.
+pub(crate) fn is_exhausted(stored: &str, latest: impl Display, trusted_until: impl Display) -> String {
+    format!("{stored} > {latest} AND {stored} <= {trusted_until}")
+}
+
+/// When a quota is full once another token is taken, in SQL. Without a stored instant it was full.
+pub(crate) fn full_after(
+    stored: &str,
+    now: impl Display,
+    latest: impl Display,
+    increment: impl Display,
+) -> String {
+    format!(
+        "{increment} + CASE WHEN {stored} > {latest} OR {now} > {latest} THEN {latest}
+         WHEN {stored} > {now} THEN {stored} ELSE {now} END"
+    )
 }
 
 /// The answer to a write that wrote nothing: that the client has no token left, if that is so.

@@ -3,7 +3,7 @@
 use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Names, Row};
 use crate::sql::statements::{Part, Statements, tenants_that_owe};
-use sqlx::postgres::{PgRow, PgValueRef};
+use sqlx::postgres::{PgArguments, PgRow, PgValueRef};
 use sqlx::{AssertSqlSafe, Column, Decode, PgConnection, Postgres, Row as _, TypeInfo as _, ValueRef as _};
 
 /// Condition on the first event of an operation that may change a key, as in the indexes on such events.
@@ -157,15 +157,27 @@ impl Connection for PgConnection {
             },
             Cell::Blob(bytes) => query.bind(bytes.as_slice()),
         });
-        let rows = query.fetch_all(self).await?;
-        let Some(first) = rows.first() else { return Ok(Vec::new()) };
-        let names: Names = first.columns().iter().map(Column::name).collect();
-        let row = |stored: &PgRow| {
-            let cells = (0..stored.len()).map(|index| cell(stored.try_get_raw(index)?));
-            Ok(Row::new(names.clone(), cells.collect::<Result<_, sqlx::Error>>()?))
-        };
-        rows.iter().map(row).collect()
+        read(&query.fetch_all(self).await?)
     }
+}
+
+/// As [`Connection::rows`], with arguments that are no cells.
+pub(super) async fn rows_of(
+    conn: &mut PgConnection,
+    sql: &str,
+    arguments: PgArguments,
+) -> Result<Vec<Row>, sqlx::Error> {
+    read(&sqlx::query_with(AssertSqlSafe(sql), arguments).fetch_all(conn).await?)
+}
+
+fn read(rows: &[PgRow]) -> Result<Vec<Row>, sqlx::Error> {
+    let Some(first) = rows.first() else { return Ok(Vec::new()) };
+    let names: Names = first.columns().iter().map(Column::name).collect();
+    let row = |stored: &PgRow| {
+        let cells = (0..stored.len()).map(|index| cell(stored.try_get_raw(index)?));
+        Ok(Row::new(names.clone(), cells.collect::<Result<_, sqlx::Error>>()?))
+    };
+    rows.iter().map(row).collect()
 }
 
 fn cell(value: PgValueRef<'_>) -> Result<Cell, sqlx::Error> {

@@ -1,5 +1,6 @@
 //! Runs the contract on databases of a real server, and tests what is specific to PostgreSQL.
 
+mod commits;
 mod damage;
 mod replicas;
 mod server;

@@ -1,14 +1,16 @@
 //! The task that writes for this replica. It commits all waiting changes together, in a transaction that holds the end of the log.
 
-use crate::change::{Counters, Write};
+use crate::change::{CommitWrite, Counters, Write};
 use crate::error::has_code;
+use crate::postgres::commits;
 use crate::postgres::connect::{ANSWER_WITHIN, OpenError, Server};
-use crate::postgres::job::{Queued, WriteError, catch_panic, ticket};
+use crate::postgres::job::{Ticket, Waiting, WriteError, catch_panic};
 use crate::postgres::replicas::MayWrite;
 use crate::record::frontier::{self, LogFrontier};
 use crate::sql::connection::Connection as _;
 use crate::sql::row::{Hashes, Row};
 use gateway_domain::ids::Hex32;
+use gateway_engine::ports::RateLimited;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,10 +33,10 @@ const LOCK: &str = "SELECT n_leaves, root FROM ledger_head WHERE id = 1 FOR UPDA
 const APPENDED: &str =
     "SELECT ledger_index, hash FROM ledger_leaves WHERE ledger_index >= $1 ORDER BY ledger_index";
 
-type Batch = Vec<Box<dyn Queued>>;
+type Batch = Vec<Waiting>;
 
 enum Message {
-    Job(Box<dyn Queued>),
+    Job(Waiting),
     /// Finish the queued jobs, close the connection, then answer.
     Close(oneshot::Sender<()>),
 }
@@ -75,8 +77,21 @@ impl Writer {
 
     /// Runs the write and returns its output once it is durable. Once it is queued, dropping the future does not stop it.
     pub(super) async fn write<W: Write>(&self, write: W) -> Result<W::Output, WriteError> {
+        self.queued(write, |ticket| Waiting::Other(Box::new(ticket))).await
+    }
+
+    /// As [`Self::write`], together with other commits.
+    pub(super) async fn commit(&self, commit: CommitWrite) -> Result<RateLimited<Hex32>, WriteError> {
+        self.queued(commit, |ticket| Waiting::Commit(Box::new(ticket))).await
+    }
+
+    async fn queued<W: Write>(
+        &self,
+        write: W,
+        waiting: impl FnOnce(Ticket<W>) -> Waiting,
+    ) -> Result<W::Output, WriteError> {
         let (caller, answer) = oneshot::channel();
-        let message = Message::Job(ticket(write, caller));
+        let message = Message::Job(waiting(Ticket::new(write, caller)));
         self.queue.send(message).await.map_err(|_| WriteError::Closed)?;
         answer.await.unwrap_or(Err(WriteError::Closed))
     }
@@ -151,7 +166,7 @@ async fn commit(session: &mut Session, mut batch: Batch) {
 /// Answers the callers of a transaction's jobs.
 fn answer(batch: Batch, outcome: Result<(), Failure>) {
     let error = match outcome {
-        Ok(()) => return batch.into_iter().for_each(|job| job.answer()),
+        Ok(()) => return batch.into_iter().for_each(Waiting::answer),
         Err(Failure::Session(error) | Failure::Job(error)) => WriteError::Unwritten(Arc::new(error)),
         Err(Failure::InDoubt(error)) => WriteError::InDoubt(Arc::new(error)),
     };
@@ -261,8 +276,20 @@ impl Session {
     async fn run(&mut self, conn: &mut PgConnection, jobs: &mut Batch) -> Result<(), Failure> {
         let mut log = within(self.begin(conn)).await.map_err(Failure::Session)?;
         let before = log.next_index();
+        let mut commits = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {
-            within(catch_panic(job.apply(conn, &mut log))).await.map_err(Failure::of_job)?;
+            match job {
+                Waiting::Commit(ticket) => commits.push(ticket),
+                Waiting::Other(job) => {
+                    within(catch_panic(job.apply(conn, &mut log))).await.map_err(Failure::of_job)?;
+                }
+            }
+        }
+        let writes: Vec<_> = commits.iter().map(|ticket| &ticket.write).collect();
+        let written = within(catch_panic(commits::write(conn, &mut log, &writes))).await;
+        let outcomes = written.map_err(Failure::of_job)?;
+        for (ticket, outcome) in commits.into_iter().zip(outcomes) {
+            ticket.output = Some(outcome);
         }
         let end = if log.next_index() == before {
             "COMMIT".to_owned()

@@ -5,9 +5,8 @@
 pub(crate) mod policies;
 
 use crate::error::{failed, unavailable};
-use crate::record::spending::spending_totals;
-use crate::sql::connection::Connection;
-use crate::sql::row::{Cell, Columns, blob, instant, integer};
+use crate::record::spending;
+use crate::sql::row::{Cell, Columns, Row, blob, instant, integer};
 use gateway_domain::canonical;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
@@ -48,10 +47,21 @@ pub(crate) struct SpendingCheck {
 }
 
 impl SpendingCheck {
-    /// Whether the totals have changed since they were read.
-    pub(crate) async fn is_outdated<C: Connection>(&self, conn: &mut C) -> Result<bool, sqlx::Error> {
-        let Self { tenant, payment, read } = self;
-        Ok(spending_totals(conn, tenant, payment, read.now).await? != Some(read.totals))
+    /// What the parameters of [`SPENT`](spending::SPENT) are.
+    pub(crate) fn bound(&self) -> [Cell; 6] {
+        spending::bound(&self.tenant, &self.payment, self.read.now)
+    }
+
+    /// Whether the totals in this row are others than those that were read.
+    pub(crate) fn is_outdated(&self, row: Option<&Row>) -> bool {
+        row.and_then(spending::totals) != Some(self.read.totals)
+    }
+
+    /// Names of the account and the recipient, whose payments change the totals.
+    pub(crate) fn parties(&self) -> [String; 2] {
+        let Payment { from_account, to_account, .. } = &self.payment;
+        [("account", from_account), ("recipient", to_account)]
+            .map(|(which, party)| format!("{which} {:?} {party:?}", self.tenant.0))
     }
 }
 

@@ -23,6 +23,18 @@ pub(crate) const SPENT: &str = "SELECT * FROM
         CAST(coalesce(sum(amount_minor & 4294967295) FILTER (WHERE at_ms > $6), 0) AS BIGINT) AS to_hour_low
      FROM spending WHERE tenant = $1 AND recipient = $3 AND currency = $4 AND at_ms > $5) AS to_recipient";
 
+/// What the parameters of [`SPENT`] are, in order.
+pub(crate) const SPENT_OF: [&str; 6] =
+    ["tenant", "account", "recipient", "currency", "day_from_ms", "hour_from_ms"];
+
+/// The values of the parameters of [`SPENT`].
+pub(crate) fn bound(tenant: &Tenant, payment: &Payment, now: EpochMs) -> [Cell; 6] {
+    let since = |window_ms: u64| Cell::from(instant(EpochMs(now.0.saturating_sub(window_ms))));
+    let texts = [&tenant.0, &payment.from_account, &payment.to_account, &payment.currency];
+    let [tenant, account, recipient, currency] = texts.map(|text| Cell::from(text.as_str()));
+    [tenant, account, recipient, currency, since(DAY_MS), since(HOUR_MS)]
+}
+
 /// The totals, including payments after `now`: if the clock was set back, they must still count towards limits. `None` if the
 /// database does not answer with numbers.
 pub(crate) async fn spending_totals<C: Connection>(
@@ -31,20 +43,11 @@ pub(crate) async fn spending_totals<C: Connection>(
     payment: &Payment,
     now: EpochMs,
 ) -> Result<Option<SpendingTotals>, sqlx::Error> {
-    let since = |window_ms: u64| instant(EpochMs(now.0.saturating_sub(window_ms)));
-    let text = |text: &str| Cell::from(text);
-    let bound = [
-        text(&tenant.0),
-        text(&payment.from_account),
-        text(&payment.to_account),
-        text(&payment.currency),
-        since(DAY_MS).into(),
-        since(HOUR_MS).into(),
-    ];
-    Ok(conn.rows(SPENT, &bound).await?.first().and_then(totals))
+    Ok(conn.rows(SPENT, &bound(tenant, payment, now)).await?.first().and_then(totals))
 }
 
-fn totals(row: &Row) -> Option<SpendingTotals> {
+/// The totals in a row of [`SPENT`].
+pub(crate) fn totals(row: &Row) -> Option<SpendingTotals> {
     let total = |high, low| Some(sum_of_halves(row.integer(high)?, row.integer(low)?));
     Some(SpendingTotals {
         account_hour_minor: total("hour_high", "hour_low")?,
