@@ -174,3 +174,33 @@ async fn commits_written_together_end_as_one_after_the_other() {
     assert_eq!(together.log_head().await.unwrap().size, one_by_one.log_head().await.unwrap().size);
     assert_eq!(findings(&scratch).await, []);
 }
+
+/// Plans of a session are made when tables are small, and stay.
+#[tokio::test]
+async fn commits_read_no_whole_table() {
+    let scratch = Scratch::new();
+    let whole_tables_read = async || {
+        let sql = "SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_user_tables
+            WHERE relname IN ('operations', 'events', 'custody_keys', 'idempotency_claims', 'spending', 'admission_budgets')";
+        sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut scratch.connection().await).await.unwrap()
+    };
+    let mut read = Vec::new();
+    for n_commits in [0, 0, 60] {
+        let before = whole_tables_read().await;
+        let store = scratch.open().await;
+        for n in 0..n_commits {
+            let commit = nth(n + 1);
+            let RateLimited::Written { written: record, .. } =
+                store.commit_with_token(commit, token("a", u64::from(n) * 1_000_000)).await.unwrap()
+            else {
+                panic!("the quota is full")
+            };
+            written(&store, following(&record, AT, vec![decision_signed()])).await;
+        }
+        // A session that ends says what it read.
+        store.close().await;
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        read.push(whole_tables_read().await - before);
+    }
+    assert_eq!(read[2], read[1], "each start reads as much");
+}
