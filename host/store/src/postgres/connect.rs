@@ -37,9 +37,10 @@ pub(super) const LIMITS: &str = "SET statement_timeout = '10s';
     SET idle_in_transaction_session_timeout = '10s';
     SET tcp_user_timeout = '10s'";
 
-/// Settings of a session that writes. Its plans are made once and stay, while tables that were small grow: every row that a write needs is
-/// found by an index. Bodies are compressed by the faster of the two algorithms, if the server has it.
-const WRITING: &str = "SET enable_seqscan = off;
+/// Settings of a session that writes. Its plans are made once, for any number of rows, and stay while tables that were small grow: every row
+/// that a write needs is found by an index. Bodies are compressed by the faster of the two algorithms, if the server has it.
+const WRITING: &str = "SET plan_cache_mode = force_generic_plan;
+    SET enable_seqscan = off;
     SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)";
 
 /// Settings of a session that reads the whole database.

@@ -32,6 +32,11 @@ const MEET: &str = "WITH gone AS (DELETE FROM replicas WHERE until <= now() - in
         ON other.replica <> $1 AND other.until > now() AND other.until <= now() + 2 * $4::interval
     ORDER BY other.since, other.replica";
 
+/// Prepares a statement that returns a row if the replica may write, and for longer than the next one waits for its lock.
+pub(super) const MAY_WRITE: &str = "PREPARE may_write (bytea, bigint) AS SELECT 1 FROM replicas
+    WHERE replica = $1 AND (extract(epoch FROM since) * 1000000)::bigint = $2
+    AND until > clock_timestamp() + current_setting('lock_timeout')::interval";
+
 const LEAVE: &str = "DELETE FROM replicas WHERE replica = $1";
 
 /// What a replica says of itself.
@@ -107,16 +112,12 @@ impl MayWrite {
         self.since.store(permitted.map_or(Self::NEVER, |Since(since)| since), Ordering::SeqCst);
     }
 
-    /// A statement that returns a row if the replica may write, and for longer than the next one waits for its lock. `None` if it met no
-    /// others: only gateways do.
+    /// Executes [`MAY_WRITE`]. `None` if the replica met no others: only gateways do.
     pub(super) fn statement(&self) -> Option<String> {
         let since = self.since.load(Ordering::SeqCst);
         (since != Self::UNMET).then(|| {
             let replica = u128::from_be_bytes(self.replica);
-            format!(
-                "SELECT 1 FROM replicas WHERE replica = '\\x{replica:032x}' AND (extract(epoch FROM since) * 1000000)::bigint = {since}
-                 AND until > clock_timestamp() + current_setting('lock_timeout')::interval;"
-            )
+            format!("EXECUTE may_write ('\\x{replica:032x}', {since});")
         })
     }
 

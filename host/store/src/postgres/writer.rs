@@ -5,7 +5,7 @@ use crate::error::has_code;
 use crate::postgres::commits;
 use crate::postgres::connect::{ANSWER_WITHIN, OpenError, Server};
 use crate::postgres::job::{Ticket, Waiting, WriteError, catch_panic};
-use crate::postgres::replicas::MayWrite;
+use crate::postgres::replicas::{MAY_WRITE, MayWrite};
 use crate::record::frontier::{self, LogFrontier};
 use crate::sql::connection::Connection as _;
 use crate::sql::row::{Hashes, Row};
@@ -29,7 +29,11 @@ const RUNS_MAX: usize = 3;
 const CATCH_UP_MAX: u64 = 1024;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;";
-const LOCK: &str = "SELECT n_leaves, root FROM ledger_head WHERE id = 1 FOR UPDATE";
+const LOCK: &str = "EXECUTE lock_log";
+
+/// The statements that are sent together with BEGIN and COMMIT, planned once for each session.
+const PREPARE: &str = "PREPARE lock_log AS SELECT n_leaves, root FROM ledger_head WHERE id = 1 FOR UPDATE;
+    PREPARE end_log (bigint, bytea) AS UPDATE ledger_head SET n_leaves = $1, root = $2 WHERE id = 1;";
 const APPENDED: &str =
     "SELECT ledger_index, hash FROM ledger_leaves WHERE ledger_index >= $1 ORDER BY ledger_index";
 
@@ -59,10 +63,11 @@ impl Writer {
     /// Reads the log, and starts the task.
     pub(super) async fn start(
         server: Server,
-        conn: PgConnection,
+        mut conn: PgConnection,
         may_write: Arc<MayWrite>,
     ) -> Result<Self, OpenError> {
         let name = server.name();
+        prepare(&mut conn).await.map_err(|error| server.failed(error))?;
         let tally = Arc::new(Tally::default());
         let mut session =
             Session { server, conn: Some(conn), log: None, may_write, tally: Arc::clone(&tally) };
@@ -295,7 +300,7 @@ impl Session {
             "COMMIT".to_owned()
         } else {
             let (n_leaves, root) = (log.next_index(), log.root());
-            format!("UPDATE ledger_head SET n_leaves = {n_leaves}, root = '\\x{root}' WHERE id = 1; COMMIT")
+            format!("EXECUTE end_log ({n_leaves}, '\\x{root}'); COMMIT")
         };
         within(sqlx::raw_sql(AssertSqlSafe(end)).execute(conn)).await.map_err(Failure::of_commit)?;
         self.log = Some(log);
@@ -345,11 +350,17 @@ impl Session {
 
     /// Takes the connection out; reconnects if the last one was dropped.
     async fn take_connection(&mut self) -> Result<PgConnection, sqlx::Error> {
-        match self.conn.take() {
-            Some(conn) => Ok(conn),
-            None => self.server.connect_to_write().await,
+        if let Some(conn) = self.conn.take() {
+            return Ok(conn);
         }
+        let mut conn = self.server.connect_to_write().await?;
+        prepare(&mut conn).await?;
+        Ok(conn)
     }
+}
+
+async fn prepare(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    within(sqlx::raw_sql(AssertSqlSafe(format!("{PREPARE} {MAY_WRITE}"))).execute(conn)).await.map(drop)
 }
 
 /// The log with the entries that other replicas appended.
