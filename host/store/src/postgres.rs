@@ -4,6 +4,7 @@
 //! appends. It has all the changes that wait at that moment: one lock and one sync of the disk for all of them, and one statement for all
 //! commits of operations. Nothing else of a request waits for other replicas.
 
+mod arrays;
 mod commits;
 mod connect;
 mod job;

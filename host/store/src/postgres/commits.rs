@@ -5,15 +5,14 @@
 //! are left out of the next try. Commits that depend on one another, such as two of one operation, are in statements of their own.
 
 use crate::change::{CommitWrite, FIXED, SET_KEY, due_after, full_after, is_exhausted};
-use crate::postgres::sql::rows_of;
+use crate::postgres::arrays::{Statement, Table, Value, values};
 use crate::record::encode::Spending;
 use crate::record::frontier::{Appended, LogFrontier};
 use crate::record::spending::{SPENT, SPENT_OF};
-use crate::sql::row::{Cell, Columns, Row, integer};
+use crate::sql::row::{Row, integer};
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::RateLimited;
-use sqlx::postgres::PgArguments;
-use sqlx::{Arguments as _, PgConnection};
+use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -297,8 +296,8 @@ fn statement(first: i64, commits: &[Numbered<'_>], logs: &[Appended]) -> Result<
         statement.part("failing (job, full_at_us)", "SELECT job, NULL::bigint FROM conflicting");
     }
     // The columns that follow from no row: see `due_ms` in the schema.
-    statement.insert("operations", "created", created, [("due_ms", "updated_at_ms")], "");
-    statement.change(changed);
+    insert(&mut statement, "operations", "created", created, [("due_ms", "updated_at_ms")], "");
+    change(&mut statement, changed);
     for (into, name, table) in [
         ("events", "appended", &tables.appended),
         ("ledger_nodes", "nodes", &tables.nodes),
@@ -306,11 +305,11 @@ fn statement(first: i64, commits: &[Numbered<'_>], logs: &[Appended]) -> Result<
         ("spending", "admitted", &tables.admitted),
     ] {
         if statement.rows(name, table)? {
-            statement.insert(into, name, table, [], "");
+            insert(&mut statement, into, name, table, [], "");
         }
     }
-    statement.insert("idempotency_claims", "claims", claims, [], "");
-    statement.insert("custody_keys", "keys", keys, [], SET_KEY);
+    insert(&mut statement, "idempotency_claims", "claims", claims, [], "");
+    insert(&mut statement, "custody_keys", "keys", keys, [], SET_KEY);
     if statement.rows("voided", voided)? {
         let sql = "DELETE FROM spending USING voided WHERE spending.operation_id = voided.operation_id AND ";
         statement.part("spending_voided", &format!("{sql}{GO}"));
@@ -364,144 +363,40 @@ const DROP_FULL: &str = "DELETE FROM admission_budgets WHERE (tenant, client_id)
     AND NOT EXISTS (SELECT FROM tokens WHERE tokens.tenant = stored.tenant AND tokens.client_id = stored.client_id)
     ORDER BY full_at_us LIMIT 2 * (SELECT count(*) FROM tokens))";
 
-/// Parts of one statement, what it returns at its end, and what is bound.
-#[derive(Default)]
-struct Statement {
-    parts: Vec<String>,
-    end: String,
-    arguments: PgArguments,
+/// Inserts the rows with this name, if there are any, and with columns that follow from others.
+fn insert<const N: usize>(
+    statement: &mut Statement,
+    into: &str,
+    from: &str,
+    rows: &Table<'_>,
+    derived: [(&str, &str); N],
+    end: &str,
+) {
+    if rows.is_empty() {
+        return;
+    }
+    let stored = rows.names.iter().copied().filter(|name| !OURS.contains(name));
+    let columns = stored.map(|name| (name, name)).chain(derived);
+    let (names, values): (Vec<_>, Vec<_>) = columns.unzip();
+    let (names, values) = (names.join(", "), values.join(", "));
+    let sql = format!("INSERT INTO {into} ({names}) SELECT {values} FROM {from} WHERE {GO}{end}");
+    statement.part(&format!("{into}_written"), &sql);
 }
 
-impl Statement {
-    fn part(&mut self, name: &str, sql: &str) {
-        self.parts.push(format!("{name} AS ({sql})"));
+/// Changes the operations of these rows.
+fn change(statement: &mut Statement, changed: &Table<'_>) {
+    if changed.is_empty() {
+        return;
     }
-
-    /// Names these rows, and returns whether there are any.
-    fn rows(&mut self, name: &str, table: &Table<'_>) -> Result<bool, sqlx::Error> {
-        if table.is_empty() {
-            return Ok(false);
-        }
-        let mut arrays = String::new();
-        for column in 0..table.names.len() {
-            self.bind(table.rows.iter().map(|row| row.get(column).copied().unwrap_or(Value::Null)))?;
-            let comma = if column == 0 { "" } else { ", " };
-            let _infallible = write!(arrays, "{comma}${}", self.arguments.len());
-        }
-        let names = table.names.join(", ");
-        self.parts.push(format!("{name} ({names}) AS MATERIALIZED (SELECT * FROM unnest({arrays}))"));
-        Ok(true)
-    }
-
-    /// Binds a column as an array. Columns that are null in all rows hold bytes.
-    fn bind<'v>(&mut self, column: impl Iterator<Item = Value<'v>> + Clone) -> Result<(), sqlx::Error> {
-        let bound = match column.clone().find(|value| !matches!(value, Value::Null)) {
-            Some(Value::Integer(_)) => self.arguments.add(column.map(Value::integer).collect::<Vec<_>>()),
-            Some(Value::Text(_)) => self.arguments.add(column.map(Value::text).collect::<Vec<_>>()),
-            Some(Value::Blob(_) | Value::Null) | None => {
-                self.arguments.add(column.map(Value::bytes).collect::<Vec<_>>())
-            }
-        };
-        bound.map_err(sqlx::Error::Encode)
-    }
-
-    /// Inserts the rows with this name, if there are any, and with columns that follow from others.
-    fn insert<const N: usize>(
-        &mut self,
-        into: &str,
-        from: &str,
-        rows: &Table<'_>,
-        derived: [(&str, &str); N],
-        end: &str,
-    ) {
-        if rows.is_empty() {
-            return;
-        }
-        let stored = rows.names.iter().copied().filter(|name| !OURS.contains(name));
-        let columns = stored.map(|name| (name, name)).chain(derived);
-        let (names, values): (Vec<_>, Vec<_>) = columns.unzip();
-        let (names, values) = (names.join(", "), values.join(", "));
-        let sql = format!("INSERT INTO {into} ({names}) SELECT {values} FROM {from} WHERE {GO}{end}");
-        self.part(&format!("{into}_written"), &sql);
-    }
-
-    /// Changes the operations of these rows.
-    fn change(&mut self, changed: &Table<'_>) {
-        if changed.is_empty() {
-            return;
-        }
-        let set = changed.names.iter().filter(|name| !OURS.contains(name) && !FIXED.contains(name));
-        let set: Vec<_> = set.map(|name| format!("{name} = changed.{name}")).collect();
-        let due = due_after("operations", "changed.updated_at_ms");
-        let sql = format!(
-            "UPDATE operations SET {}, waited_ms = 0, due_ms = {due} FROM changed
-             WHERE operations.operation_id = changed.operation_id AND {GO}",
-            set.join(", ")
-        );
-        self.part("operations_changed", &sql);
-    }
-
-    async fn run(self, conn: &mut PgConnection) -> Result<Vec<Row>, sqlx::Error> {
-        let Self { parts, end, arguments } = self;
-        rows_of(conn, &format!("WITH RECURSIVE {} {end}", parts.join(", ")), arguments).await
-    }
-}
-
-/// Rows with the same columns.
-#[derive(Default)]
-struct Table<'v> {
-    names: Vec<&'static str>,
-    rows: Vec<Vec<Value<'v>>>,
-}
-
-impl<'v> Table<'v> {
-    const fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    fn push(&mut self, row: impl IntoIterator<Item = (&'static str, Value<'v>)>) {
-        let (names, row) = row.into_iter().unzip();
-        self.names = names;
-        self.rows.push(row);
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Value<'v> {
-    Null,
-    Integer(i64),
-    Text(&'v str),
-    Blob(&'v [u8]),
-}
-
-impl<'v> Value<'v> {
-    const fn integer(self) -> Option<i64> {
-        if let Self::Integer(number) = self { Some(number) } else { None }
-    }
-
-    const fn text(self) -> Option<&'v str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
-    }
-
-    const fn bytes(self) -> Option<&'v [u8]> {
-        if let Self::Blob(bytes) = self { Some(bytes) } else { None }
-    }
-}
-
-impl<'v> From<&'v Cell> for Value<'v> {
-    fn from(cell: &'v Cell) -> Self {
-        match cell {
-            // No row of ours has a fraction.
-            Cell::Null | Cell::Real => Self::Null,
-            Cell::Integer(number) => Self::Integer(*number),
-            Cell::Text(bytes) => str::from_utf8(bytes).map_or(Self::Blob(bytes), Self::Text),
-            Cell::Blob(bytes) => Self::Blob(bytes),
-        }
-    }
-}
-
-fn values(columns: &Columns) -> impl Iterator<Item = (&'static str, Value<'_>)> {
-    columns.iter().map(|(name, cell)| (*name, cell.into()))
+    let set = changed.names.iter().filter(|name| !OURS.contains(name) && !FIXED.contains(name));
+    let set: Vec<_> = set.map(|name| format!("{name} = changed.{name}")).collect();
+    let due = due_after("operations", "changed.updated_at_ms");
+    let sql = format!(
+        "UPDATE operations SET {}, waited_ms = 0, due_ms = {due} FROM changed
+         WHERE operations.operation_id = changed.operation_id AND {GO}",
+        set.join(", ")
+    );
+    statement.part("operations_changed", &sql);
 }
 
 /// The column with a commit's number.
