@@ -38,6 +38,9 @@ const TOLERANCE_OF_WAITS: u64 = 100;
 /// The same for the instructions of round two: the key, another each time, decides on one or two multiplications of points.
 const TOLERANCE_OF_ROUND_TWO: u64 = 20;
 
+/// The same for the instructions of an execution, of which two nodes' round two is a part.
+const TOLERANCE_OF_EXECUTION: u64 = 5;
+
 /// Set where valgrind runs this process.
 const IS_UNDER_VALGRIND: &str = "IS_UNDER_VALGRIND";
 
@@ -251,6 +254,10 @@ fn instructions() -> BTreeMap<String, u64> {
     fs::read_dir(folder.path()).unwrap().filter_map(read).collect()
 }
 
+fn differ_by_more(before: u64, now: u64, percent: u64) -> bool {
+    before.abs_diff(now) * 100 > before * percent
+}
+
 #[test]
 fn hot_paths_cost_what_the_table_says() {
     let mut costs = allocations();
@@ -270,8 +277,9 @@ fn hot_paths_cost_what_the_table_says() {
     let is_change = |work: &str, counted: &str, before: u64, now: u64| match (work, counted) {
         // Where there are few, some more are chance.
         (_, "waits") => now.saturating_sub(before) * 100 > before.max(10) * TOLERANCE_OF_WAITS,
-        ("node-round-two", "instructions") => before.abs_diff(now) * 100 > before * TOLERANCE_OF_ROUND_TWO,
-        _ => before.abs_diff(now) * 100 > before * TOLERANCE,
+        ("node-round-two", "instructions") => differ_by_more(before, now, TOLERANCE_OF_ROUND_TWO),
+        ("execute", "instructions") => differ_by_more(before, now, TOLERANCE_OF_EXECUTION),
+        _ => differ_by_more(before, now, TOLERANCE),
     };
     let differs = |work: &String, counted: &String| {
         let [before, now] = [&table, &costs].map(|costs| costs.get(work)?.get(counted).copied());
