@@ -2,8 +2,8 @@
 //!
 //! The events of an operation must form a hash chain. The rows that are derived from events are rebuilt, by the
 //! functions that a commit calls, and compared with the stored rows; other rows have a hash of themselves. One read
-//! transaction sees one state, even while a gateway writes. The check holds every custody key in memory, and eight
-//! bytes for each event that may change one.
+//! transaction sees one state, even while a gateway writes. The check holds sixteen bytes in memory for each event that
+//! may change a custody key, and the ids of all keys.
 //!
 //! A program that can write the database can rewrite all of it consistently. Only a comparison of the log with a root kept
 //! elsewhere detects that: [`Checked::head`].
@@ -80,7 +80,7 @@ impl Fsck {
         let tree = check.tree().await;
         check.ended("ledger_nodes", tree)?;
         if let Some(key_events) = key_events {
-            let keys = check.keys(&key_events).await;
+            let keys = check.keys(key_events).await;
             check.ended("custody_keys", keys)?;
         }
         let claims = check.claims().await;

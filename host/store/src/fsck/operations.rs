@@ -1,6 +1,7 @@
 //! Checks the events of each operation, and the rows that are derived from them alone.
 
 use super::check::Check;
+use super::keys::KeyEvents;
 use super::snapshot::Stop;
 use crate::record::encode::{Spending, listed_keys, operation_columns, spending};
 use crate::record::finding::Finding;
@@ -27,9 +28,9 @@ const SPENDING: &str = "SELECT * FROM spending WHERE operation_id BETWEEN $1 AND
 const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = $1 AND ledger_index = $2";
 
 impl Check<'_> {
-    /// Checks all operations. Returns the indexes in the log of the events that may change a key, ascending.
-    pub(super) async fn operations(&mut self) -> Result<Vec<i64>, Stop> {
-        let mut key_events = Vec::new();
+    /// Checks all operations. Returns the events that may change a key.
+    pub(super) async fn operations(&mut self) -> Result<KeyEvents, Stop> {
+        let mut key_events = KeyEvents::default();
         let mut after = vec![Cell::Blob(Vec::new())];
         while let Some(ids) = self.page(IDS, &["operation_id"], &mut after).await? {
             if let [Cell::Blob(id)] = after.as_slice()
@@ -42,7 +43,6 @@ impl Check<'_> {
                 self.operation(stored, rebuilt, &mut key_events).await?;
             }
         }
-        key_events.sort_unstable();
         Ok(key_events)
     }
 
@@ -70,7 +70,7 @@ impl Check<'_> {
         &mut self,
         stored: &Stored,
         rebuilt: Rebuilt,
-        key_events: &mut Vec<i64>,
+        key_events: &mut KeyEvents,
     ) -> Result<(), Stop> {
         self.checked.n_operations = self.checked.n_operations.saturating_add(1);
         let Rebuilt { chain, findings, expected } = rebuilt;
@@ -88,7 +88,7 @@ impl Check<'_> {
         }
         let Some(history) = &chain.history else { return Ok(()) };
         if history.operation.intent.operation_type() != OperationType::Sign {
-            key_events.extend(&chain.ledger_indexes);
+            key_events.extend(&history.operation, &chain.ledger_indexes);
         }
         self.listed(id, history, chain.ledger_indexes.first().copied()).await
     }
