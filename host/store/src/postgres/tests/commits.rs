@@ -15,6 +15,7 @@ use gateway_engine::ports::{
     Commit, CommitOperations, Committed, RateLimited, ReadLog, ReadOperations, Record, SpendingRead,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 const ROUNDS: u64 = 40;
 const COMMITS: u64 = 24;
@@ -197,9 +198,14 @@ async fn commits_read_no_whole_table() {
             };
             written(&store, following(&record, AT, vec![decision_signed()])).await;
         }
-        // A session that ends says what it read.
         store.close().await;
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        // A session says what it read before it is gone.
+        let others = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+        let mut conn = scratch.connection().await;
+        while sqlx::query_scalar::<_, i64>(others).fetch_one(&mut conn).await.unwrap() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         read.push(whole_tables_read().await - before);
     }
     assert_eq!(read[2], read[1], "each start reads as much");
