@@ -213,7 +213,9 @@ impl<'c> Tables<'c> {
         let rows = &commit.rows;
         let columns = values(&rows.operation).chain([("ledger_root", Value::Blob(ledger_root))]);
         if rows.revision_before == 0 {
-            self.created.push(job(number).into_iter().chain(columns));
+            let due = values(&rows.operation).find(|(name, _)| *name == "updated_at_ms");
+            let due = due.map(|(_, updated_at_ms)| ("due_ms", updated_at_ms));
+            self.created.push(job(number).into_iter().chain(columns).chain(due));
         } else {
             let before = [
                 ("revision_before", Value::Integer(rows.revision_before)),
@@ -295,8 +297,7 @@ fn statement(first: i64, commits: &[Numbered<'_>], logs: &[Appended]) -> Result<
     } else {
         statement.part("failing (job, full_at_us)", "SELECT job, NULL::bigint FROM conflicting");
     }
-    // The columns that follow from no row: see `due_ms` in the schema.
-    insert(&mut statement, "operations", "created", created, [("due_ms", "updated_at_ms")], "");
+    insert(&mut statement, "operations", "created", created, "");
     change(&mut statement, changed);
     for (into, name, table) in [
         ("events", "appended", &tables.appended),
@@ -304,12 +305,11 @@ fn statement(first: i64, commits: &[Numbered<'_>], logs: &[Appended]) -> Result<
         ("key_operations", "listed", &tables.listed),
         ("spending", "admitted", &tables.admitted),
     ] {
-        if statement.rows(name, table)? {
-            insert(&mut statement, into, name, table, [], "");
-        }
+        statement.rows(name, table)?;
+        insert(&mut statement, into, name, table, "");
     }
-    insert(&mut statement, "idempotency_claims", "claims", claims, [], "");
-    insert(&mut statement, "custody_keys", "keys", keys, [], SET_KEY);
+    insert(&mut statement, "idempotency_claims", "claims", claims, "");
+    insert(&mut statement, "custody_keys", "keys", keys, SET_KEY);
     if statement.rows("voided", voided)? {
         let sql = "DELETE FROM spending USING voided WHERE spending.operation_id = voided.operation_id AND ";
         statement.part("spending_voided", &format!("{sql}{GO}"));
@@ -363,23 +363,14 @@ const DROP_FULL: &str = "DELETE FROM admission_budgets WHERE (tenant, client_id)
     AND NOT EXISTS (SELECT FROM tokens WHERE tokens.tenant = stored.tenant AND tokens.client_id = stored.client_id)
     ORDER BY full_at_us LIMIT 2 * (SELECT count(*) FROM tokens))";
 
-/// Inserts the rows with this name, if there are any, and with columns that follow from others.
-fn insert<const N: usize>(
-    statement: &mut Statement,
-    into: &str,
-    from: &str,
-    rows: &Table<'_>,
-    derived: [(&str, &str); N],
-    end: &str,
-) {
+/// Inserts the rows with this name, if there are any.
+fn insert(statement: &mut Statement, into: &str, from: &str, rows: &Table<'_>, end: &str) {
     if rows.is_empty() {
         return;
     }
-    let stored = rows.names.iter().copied().filter(|name| !OURS.contains(name));
-    let columns = stored.map(|name| (name, name)).chain(derived);
-    let (names, values): (Vec<_>, Vec<_>) = columns.unzip();
-    let (names, values) = (names.join(", "), values.join(", "));
-    let sql = format!("INSERT INTO {into} ({names}) SELECT {values} FROM {from} WHERE {GO}{end}");
+    let stored: Vec<_> = rows.names.iter().copied().filter(|name| !OURS.contains(name)).collect();
+    let names = stored.join(", ");
+    let sql = format!("INSERT INTO {into} ({names}) SELECT {names} FROM {from} WHERE {GO}{end}");
     statement.part(&format!("{into}_written"), &sql);
 }
 
