@@ -16,7 +16,7 @@ pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time for the server to answer on an idle connection, before the next is tried. After a server moved to another machine, none of its
 /// connections is closed, and all of them are tried within [`CONNECT_WITHIN`].
-const IDLE_ANSWERS_WITHIN: Duration = Duration::from_millis(500);
+pub(super) const IDLE_ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Time for the server's answer to a statement, after which its connection is given up. The server ends statements itself, earlier than
 /// this; a server that is gone, or a standby that it waits for, does not.

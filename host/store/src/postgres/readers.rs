@@ -2,7 +2,8 @@
 
 use crate::error::has_code;
 use crate::postgres::connect::{
-    ANSWER_WITHIN, CONNECT_WITHIN, NO_LIMITS, OpenError, SESSION, Server, begin_session, check_alive, set,
+    ANSWER_WITHIN, CONNECT_WITHIN, IDLE_ANSWERS_WITHIN, NO_LIMITS, OpenError, SESSION, Server, begin_session,
+    check_alive, set,
 };
 use crate::sql::connection::Connection;
 use crate::sql::row::{Cell, Row};
@@ -179,6 +180,9 @@ impl Drop for PgReader {
     fn drop(&mut self) {
         if self.is_unfit || self.in_transaction {
             self.conn.close_on_drop();
+        } else {
+            // The pool asks it whether it still answers, and would wait without end, with one connection fewer.
+            tokio::spawn(timeout(IDLE_ANSWERS_WITHIN, self.conn.return_to_pool()));
         }
     }
 }

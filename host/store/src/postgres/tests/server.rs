@@ -320,6 +320,23 @@ async fn connections_that_were_cut_off_are_given_up_and_replaced() {
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
+/// A connection that is given back is asked once more whether it answers. On one thread, nothing answers before the network is cut off.
+#[tokio::test]
+async fn connections_cut_off_while_they_are_given_back_leave_room_for_others() {
+    let scratch = Scratch::new();
+    let url = scratch.url();
+    let server = url.split_once('@').unwrap().1.split_once('/').unwrap().0;
+    let network = Network::new(server.to_owned()).await;
+    let store = Store::open_with(&url.replace(server, &network.address.to_string()), 3).await.unwrap();
+    let Pool::Postgres(pool) = store.database.pool() else { panic!() };
+    let both = (pool.acquire().await.unwrap(), pool.acquire().await.unwrap());
+    drop(both);
+    network.cut_off().await;
+    let started = Instant::now();
+    pool.rows("SELECT 1", &[]).await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn more_connections_than_the_server_accepts_are_refused() {
     let scratch = Scratch::new();
