@@ -3,7 +3,12 @@ use crate::harness::modes::TestCaller;
 use crate::harness::process::SIGN;
 use crate::harness::samples::{approval, path, payment, with};
 use crate::harness::world::World;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
+use std::io::read_to_string;
+use tower::ServiceExt as _;
 
 const OPERATIONS: &str = "/v1/operations";
 const CUSTODY: &str = "/v1/custody/operations";
@@ -33,6 +38,31 @@ fn id(operation: &Value) -> String {
 
 async fn pay(world: &World, name: &str) -> Value {
     world.post(SIGN, &payment(name)).await.ok()["operation"].clone()
+}
+
+#[tokio::test]
+async fn answers_are_compressed_for_readers_that_ask() {
+    let world = World::ticking().await;
+    let operation = pay(&world, "one").await;
+    pay(&world, "two").await;
+    let asked = async |path: &str, encodings: &str| {
+        let request = Request::get(path).header("host", "gateway").header("accept-encoding", encodings);
+        let answer = world.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let encoding = answer.headers().get("content-encoding").cloned();
+        (encoding, to_bytes(answer.into_body(), usize::MAX).await.unwrap())
+    };
+    let plain = world.get(OPERATIONS).await;
+    assert_eq!(plain.headers.get("content-encoding"), None);
+    assert_eq!(plain.header("vary"), "accept-encoding");
+    let (encoding, bytes) = asked(OPERATIONS, "gzip, deflate, br").await;
+    assert_eq!(encoding.unwrap(), "gzip");
+    assert!(bytes.len() < plain.bytes.len() / 2, "{} of {}", bytes.len(), plain.bytes.len());
+    assert_eq!(read_to_string(GzDecoder::new(&*bytes)).unwrap().as_bytes(), plain.bytes);
+    let (encoding, bytes) = asked(&path(&operation, ""), "br").await;
+    assert_eq!(
+        (encoding, serde_json::from_slice::<Value>(&bytes).unwrap()["operation_id"].clone()),
+        (None, operation["operation_id"].clone())
+    );
 }
 
 #[tokio::test]
