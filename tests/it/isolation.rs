@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Routes that name no operation or key: they describe the deployment or create something.
-const NAMELESS: [(&str, &str); 17] = [
+const NAMELESS: [(&str, &str); 19] = [
     ("POST", SIGN),
     ("POST", KEYS),
     ("GET", "/v1/log/checkpoint"),
@@ -26,6 +26,9 @@ const NAMELESS: [(&str, &str); 17] = [
     ("GET", "/v1/custody/operations"),
     ("GET", "/v1/custody/keys"),
     ("GET", "/v1/events"),
+    // So does one the decisions of tenants: `routes::decisions`.
+    ("GET", "/v1/policy/decisions"),
+    ("GET", "/v1/policy/decisions/{decisionId}"),
     // So do they the webhooks of tenants: `routes::webhooks`.
     ("GET", "/v1/webhooks"),
     ("GET", "/v1/caller"),

@@ -176,7 +176,7 @@ fn assert_no_decisions(site: &Site, process: &Process, fault: &str) {
     let (code, exported, _) = site.run(&["decisions", "export"]);
     let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let last = records.rev().find(|record| record["input"]["moment"] == "submit").unwrap();
-    let reported = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]];
+    let reported = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]["kind"]];
     assert_eq!((code, reported), (0, [&json!("refusal"), &json!("DENY"), &json!(fault)]), "{last}");
     assert_eq!(preview(process)["reasons"], json!([format!("policy_fault:{fault}")]));
 }

@@ -4,6 +4,7 @@ mod approve;
 mod audit_replay;
 mod custody_keys;
 mod custody_operations;
+mod decisions;
 mod events;
 mod execute;
 mod faults;

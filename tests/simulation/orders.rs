@@ -56,7 +56,7 @@ pub(crate) fn approve(operation: &Operation, who: &'static str, at: EpochMs, is_
     let byte = (1..).zip(APPROVERS).find(|(_, name)| *name == who).unwrap().0;
     let signature =
         is_signed.then(|| signed(approval, &operation.approval_subject(), &key(byte)).signature).flatten();
-    Approve { subject_id: who.to_owned(), roles, claimed_at_ms, signature, requester: None }
+    Approve { subject_id: who.to_owned(), roles, claimed_at_ms, signature, requester: None, request_id: None }
 }
 
 /// The abort of a change of a key, or that it does without these receivers, by one person, as [`approve`].
@@ -76,7 +76,16 @@ pub(crate) fn abort(
         Box::new(signature(&key(byte), &message))
     });
     let subject_id = who.to_owned();
-    Reject { subject_id, roles, reason, lost: Some(lost), claimed_at_ms, signature, requester: None }
+    Reject {
+        subject_id,
+        roles,
+        reason,
+        lost: Some(lost),
+        claimed_at_ms,
+        signature,
+        requester: None,
+        request_id: None,
+    }
 }
 
 /// A request body's stand-in: another `variant` is another body.
@@ -250,6 +259,7 @@ impl Desk {
             intent,
             body_digest: body(self.n_orders, 0),
             unknown_fields: vec![],
+            request_id: None,
         };
         Order {
             number: self.n_orders,

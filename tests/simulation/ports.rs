@@ -98,7 +98,7 @@ impl CommitOperations for Ways {
         self.ask("commit", Some(id), claim, name, call).await
     }
 
-    async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
+    async fn decision_record(&self, record: DecisionRecord) -> Result<Option<u64>, Unavailable> {
         let call = |store: Arc<Store>| async move { store.decision_record(record).await };
         self.write("decision_record", call).await
     }
@@ -116,7 +116,7 @@ impl CommitOperations for Ways {
         &self,
         record: DecisionRecord,
         token: Token,
-    ) -> Result<RateLimited<()>, Unavailable> {
+    ) -> Result<RateLimited<Option<u64>>, Unavailable> {
         let call = |store: Arc<Store>| async move { store.decision_record_with_token(record, token).await };
         self.write("decision_record", call).await
     }

@@ -3,10 +3,11 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
+use gateway_domain::ids::Hex32;
 use gateway_domain::key::fit::{EPOCH_CONFLICT, EPOCH_FENCE_MISMATCH, KEY_NOT_ACTIVE};
 use gateway_domain::operation::Refusal;
-use gateway_domain::policy::Statement;
-use gateway_engine::{Dependency, EngineError, Quota, Unavailable};
+use gateway_domain::policy::{DecisionId, Statement};
+use gateway_engine::{Denial, Denied, Dependency, EngineError, Quota, Unavailable};
 use gateway_service::layers;
 use gateway_service::strict::Fault;
 use serde::{Deserialize, Serialize};
@@ -98,9 +99,23 @@ pub struct ErrorBody {
     /// Every fault of the request's body that can be found at once, at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Fault>,
+    /// The policy's denial.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<Box<DenialBody>>,
+}
+
+/// What a denial by the policy adds to the error.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DenialBody {
     /// The reasons for which the policy denies.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
+    /// SHA-256 of the canonical manifest of the bundle that decided.
+    #[schema(value_type = String)]
+    pub bundle_hash: Hex32,
+    /// The record of the decision, for `GET /v1/policy/decisions/{id}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub decision_id: Option<DecisionId>,
 }
 
 /// A reason for which the policy denies.
@@ -110,6 +125,10 @@ pub struct Reason {
     pub code: String,
     /// The operands, and what would change the decision, for people; may be empty.
     pub detail: String,
+    /// What the code means, by the manifest; may be empty.
+    pub text: String,
+    /// What the caller can do, by the manifest; may be empty.
+    pub remedy: String,
 }
 
 /// An error response.
@@ -119,14 +138,14 @@ pub struct ApiError {
     message: String,
     headers: Vec<(HeaderName, String)>,
     faults: Vec<Fault>,
-    reasons: Vec<Reason>,
+    denial: Option<Box<DenialBody>>,
 }
 
 impl ApiError {
     /// An error with this code.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), headers: Vec::new(), faults: Vec::new(), reasons: Vec::new() }
+        Self { code, message: message.into(), headers: Vec::new(), faults: Vec::new(), denial: None }
     }
 
     /// Adds a header.
@@ -142,10 +161,14 @@ impl ApiError {
         headers.fold(self, |error, (name, value)| error.with_header(name, value))
     }
 
-    /// Adds the reasons for which the policy denies.
-    fn with_reasons(self, reasons: Vec<Statement>) -> Self {
-        let reasons = reasons.into_iter().map(|Statement { code, detail }| Reason { code, detail }).collect();
-        Self { reasons, ..self }
+    /// Adds why the policy denies.
+    fn with_denial(self, Denied { reasons, bundle_hash, decision_id }: Denied) -> Self {
+        let reasons = reasons.into_iter().map(|Denial { statement, text, remedy }| {
+            let Statement { code, detail } = statement;
+            Reason { code, detail, text, remedy }
+        });
+        let body = DenialBody { reasons: reasons.collect(), bundle_hash, decision_id };
+        Self { denial: Some(Box::new(body)), ..self }
     }
 
     /// The caller lacks the scope that the endpoint requires.
@@ -181,7 +204,7 @@ impl IntoResponse for ApiError {
             message: self.message,
             request_id: layers::current_request_id(),
             errors: self.faults,
-            reasons: self.reasons,
+            denial: self.denial,
         });
         let mut response = (self.code.status(), body).into_response();
         for (name, value) in self.headers {
@@ -214,6 +237,7 @@ impl From<EngineError> for ApiError {
                 "no such operation; check the id, and whether the path is the one for custody operations",
             ),
             EngineError::KeyNotFound(_) => Self::new(Code::CustodyKeyNotFound, message),
+            EngineError::DecisionNotFound(_) => Self::new(Code::NotFound, message),
             EngineError::KeyAmbiguous(_) => Self::new(
                 Code::InvalidRequest,
                 format!("{message}; name the tenant in `client.tenant` or in the identity headers"),
@@ -223,8 +247,8 @@ impl From<EngineError> for ApiError {
             }
             EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
             EngineError::Refused(refusal) => Self::from(refusal),
-            EngineError::PolicyRejected { reasons, quota, .. } => {
-                Self::new(Code::PolicyRejected, message).with_quota(quota).with_reasons(reasons)
+            EngineError::PolicyRejected { denied, quota, .. } => {
+                Self::new(Code::PolicyRejected, message).with_quota(quota).with_denial(*denied)
             }
             EngineError::RateLimited { quota, .. } => rate_limited(&message, quota),
             EngineError::Invalid { pointer, .. } => vec![Fault::at(pointer, message)].into(),
@@ -287,8 +311,7 @@ impl From<Refusal> for ApiError {
             Refusal::PublicationReceiptMismatch => Code::PublicationReceiptMismatch,
             Refusal::ExportConflict(_) => Code::ExternalExportConflict,
         };
-        let error = Self::new(code, refusal.to_string());
-        if let Refusal::PolicyRejected { reasons } = refusal { error.with_reasons(reasons) } else { error }
+        Self::new(code, refusal.to_string())
     }
 }
 

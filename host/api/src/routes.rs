@@ -3,6 +3,7 @@
 
 pub mod caller;
 pub mod custody_keys;
+pub mod decisions;
 pub mod events;
 pub mod evidence;
 pub mod health;
@@ -60,6 +61,8 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(log::tlog_proof),
         routes!(policy::preview),
         routes!(policy::bundles),
+        routes!(decisions::list),
+        routes!(decisions::show),
         routes!(health::healthz),
         routes!(health::openapi_json),
     ]))

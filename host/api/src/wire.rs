@@ -6,6 +6,7 @@ pub mod approvals;
 pub mod caller;
 pub mod custody;
 pub mod custody_view;
+pub mod decisions;
 pub mod events;
 pub mod evidence_view;
 pub mod external_export;

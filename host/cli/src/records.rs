@@ -1,16 +1,17 @@
-//! `operation-gateway decisions export`, `policy replay` and `policy impact`: read past decisions of policies, and evaluate them
-//! again.
+//! `operation-gateway decisions export`, `policy explain`, `policy replay` and `policy impact`: read past decisions of policies, and
+//! evaluate them again.
 //!
-//! The three commands read the store of a gateway that may be running, and change nothing.
+//! The commands read the store of a gateway that may be running, and change nothing.
 
 mod arguments;
 pub(crate) mod bundle;
+mod explain;
 mod export;
 mod impact;
 pub(crate) mod replay;
 
 use arguments::RecordsError;
-pub use arguments::{Export, Impact, Replay, Trust};
+pub use arguments::{Explain, Export, Impact, Replay, Trust};
 use clap::{Args, Subcommand};
 use gateway_service::process;
 use gateway_store::Decisions;
@@ -30,6 +31,14 @@ pub enum DecisionsCommand<S: Args> {
 
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand<S: Args> {
+    /// Print a past decision in words: reasons with their remedies, facts, approvals, bundle
+    #[command(after_help = "Exit code 2: the record is not available.")]
+    Explain {
+        #[command(flatten)]
+        settings: S,
+        #[command(flatten)]
+        explain: Explain,
+    },
     /// Evaluate a past decision again: the bundle must give the same answer with the same bytes and fuel
     #[command(
         after_help = "Exit code 0: the same. 1: something differs. 2: the bundle or the record is not available."
@@ -59,6 +68,12 @@ pub enum PolicyCommand<S: Args> {
 #[must_use]
 pub fn export(database_url: &str, arguments: &Export) -> ExitCode {
     with_decisions(database_url, async |decisions| export::run(decisions, arguments).await)
+}
+
+/// Runs `policy explain`. `policy_bundle` is the gateway's setting.
+#[must_use]
+pub fn explain(database_url: &str, policy_bundle: &Path, arguments: &Explain) -> ExitCode {
+    with_decisions(database_url, async |decisions| explain::run(decisions, policy_bundle, arguments).await)
 }
 
 /// Runs `policy replay`. `policy_bundle` is the gateway's setting.

@@ -43,9 +43,12 @@ pub struct Refusal {
     /// Every fault of a body.
     #[serde(default)]
     pub errors: Vec<Value>,
-    /// The reasons for which the policy denies: `code` and `detail`.
+    /// The reasons for which the policy denies: `code`, `detail`, and `text` and `remedy` of the manifest.
     #[serde(default)]
     pub reasons: Vec<Value>,
+    /// The record of the policy's decision.
+    #[serde(default)]
+    pub decision_id: Option<String>,
 }
 
 impl std::fmt::Display for Refusal {
@@ -53,11 +56,18 @@ impl std::fmt::Display for Refusal {
         write!(f, "{} ({}): {}", self.status, self.code, self.message)?;
         // The message is about the first fault.
         for fault in self.errors.iter().skip(1) {
-            let of = |member: &str| fault.get(member).and_then(Value::as_str).unwrap_or_default();
-            write!(f, "; `{}` {}", of("pointer"), of("message"))?;
+            write!(f, "; `{}` {}", text(fault, "pointer"), text(fault, "message"))?;
         }
-        Ok(())
+        let explained = self.reasons.iter().flat_map(|reason| [text(reason, "text"), text(reason, "remedy")]);
+        for explanation in explained.filter(|explanation| !explanation.is_empty()) {
+            write!(f, "; {explanation}")?;
+        }
+        self.decision_id.iter().try_for_each(|id| write!(f, " (decision {id})"))
     }
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value.get(member).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Error {

@@ -1,7 +1,9 @@
 //! A policy's request and outcome, as data. The `policy` crate runs the policies.
 
 pub mod compare;
+mod decision_id;
 pub mod facts;
+mod fault;
 mod input;
 pub mod spending;
 
@@ -14,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 pub use crate::approval::Approval;
+pub use decision_id::{DecisionId, InvalidDecisionId};
 pub use facts::Facts;
+pub use fault::{Fault, FaultKind};
 pub use input::Input;
 pub use spending::SpendingTotals;
 
@@ -51,9 +55,6 @@ pub struct Request<'a> {
     /// The approvals, oldest first, at most one for each subject.
     pub approvals: &'a [Approval],
 }
-
-/// The kind of failure of a policy that read a fact which its manifest does not declare: the last of the facts read.
-pub const UNDECLARED_FACT: &str = "undeclared_fact";
 
 crate::wire_words! {
     /// The decision.
@@ -144,7 +145,7 @@ impl Quorum {
     }
 }
 
-/// The outcome of one evaluation. A failure of the bundle is a `DENY` whose `fault` names the kind of failure.
+/// The outcome of one evaluation. Without a verdict it is a `DENY` with a `fault`, which is its only reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// `ALLOW` or `DENY`.
@@ -167,9 +168,9 @@ pub struct Outcome {
     pub output_hash: Hex32,
     /// Wasm fuel the evaluation used.
     pub fuel_used: u64,
-    /// The kind of failure, when the bundle failed.
+    /// Why there is no verdict; `None` if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub fault: Option<String>,
+    pub fault: Option<Fault>,
 }
 
 /// What another party needs, besides the request and the bundle, to repeat a recorded evaluation. The hashes of an
@@ -227,16 +228,16 @@ impl Outcome {
         self.reasons.iter().map(ToString::to_string).collect()
     }
 
-    /// The kind of failure, followed by the fact's name if the policy read a fact that its manifest does not declare; `None` if the
-    /// bundle did not fail.
+    /// The kind of fault, if there is no verdict.
     #[must_use]
-    pub fn fault_text(&self) -> Option<String> {
-        let fault = self.fault.as_ref()?;
-        Some(match self.facts.last() {
-            // The guest chose the name.
-            Some(read) if fault == UNDECLARED_FACT => format!("{fault} `{}`", read.name.escape_debug()),
-            Some(_) | None => fault.clone(),
-        })
+    pub fn fault_kind(&self) -> Option<FaultKind> {
+        self.fault.as_ref().map(|fault| fault.kind)
+    }
+
+    /// The fault of the host, if that is why there is no verdict. Another attempt may give one.
+    #[must_use]
+    pub fn host_fault(&self) -> Option<&Fault> {
+        self.fault.as_ref().filter(|fault| !fault.kind.is_of_policy())
     }
 
     /// Whether the operation may proceed.

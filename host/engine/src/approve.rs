@@ -3,12 +3,12 @@
 use crate::engine::{Engine, Inner};
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::policy::check_evaluated;
-use crate::ports::Record;
+use crate::ports::{Asked, Record};
 use crate::session::{Session, Target, Targeted, UseCase};
 use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature, LapsedApproval, Statement};
 use gateway_domain::key::fit::KEY_NOT_ACTIVE;
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
-use gateway_domain::policy::{self, Moment};
+use gateway_domain::policy::{self, DecisionId, Moment};
 use gateway_domain::time::EpochMs;
 
 /// A parsed request to approve an operation.
@@ -24,6 +24,15 @@ pub struct Approve {
     pub signature: Option<Box<ApprovalSignature>>,
     /// The client that sent the request.
     pub requester: Option<Requester>,
+    /// The request's id.
+    pub request_id: Option<String>,
+}
+
+/// Who sent a request, and its id.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub(crate) requester: Option<&'a Requester>,
+    pub(crate) request_id: Option<&'a str>,
 }
 
 impl Engine {
@@ -56,9 +65,10 @@ impl UseCase for Targeted<Approve> {
             session.commit().await?;
         }
         session.lapse().await?;
-        let requester = approve.requester.as_ref();
-        let policy = engine.evaluate_approval(&session.operation, &approval, requester).await?;
-        session.record_approval(approval, policy, requester).await?;
+        let sender =
+            Sender { requester: approve.requester.as_ref(), request_id: approve.request_id.as_deref() };
+        let policy = engine.evaluate_approval(&session.operation, &approval, sender).await?;
+        session.record_approval(approval, policy, sender).await?;
         // The drive commits the approval before it decides the admission. If that fails, a later drive decides it.
         session.drive_or_wait().await?;
         engine.check_not_failed(&session.operation)?;
@@ -103,20 +113,20 @@ impl Session<'_> {
         &mut self,
         approval: Approval,
         policy: Option<policy::Outcome>,
-        requester: Option<&Requester>,
+        sender: Sender<'_>,
     ) -> Result<(), EngineError> {
         let action = Action::Approve { approval: approval.clone(), policy: policy.clone() };
-        let Err(refusal) = self.decide_at(approval.approved_at_ms, requester, action) else { return Ok(()) };
-        let refusal = match (refusal, &policy) {
-            (Refusal::PolicyRejected { .. }, Some(policy)) => {
-                Refusal::PolicyRejected { reasons: self.engine.denials(policy) }
-            }
-            (other, _) => other,
+        let Err(refusal) = self.decide_at(approval.approved_at_ms, sender.requester, action) else {
+            return Ok(());
         };
-        if let Some(policy) = policy {
-            self.engine.record_refused_approval(&self.operation, &approval, policy, requester).await?;
-        }
-        Err(refusal.into())
+        let Some(policy) = policy else { return Err(refusal.into()) };
+        let mut denied = self.engine.denied(&policy, None);
+        denied.decision_id =
+            self.engine.record_refused_approval(&self.operation, &approval, policy, sender).await?;
+        Err(match refusal {
+            Refusal::PolicyRejected { .. } => denied.into(),
+            other => other.into(),
+        })
     }
 }
 
@@ -147,15 +157,16 @@ impl Inner {
         operation: &Operation,
         approval: &Approval,
         policy: policy::Outcome,
-        requester: Option<&Requester>,
-    ) -> Result<(), EngineError> {
-        let client =
-            requester.and_then(|requester| requester.client.as_ref()).unwrap_or(&operation.submitter);
+        sender: Sender<'_>,
+    ) -> Result<Option<DecisionId>, EngineError> {
+        let client = sender.requester.and_then(|requester| requester.client.as_ref());
+        let client = client.unwrap_or(&operation.submitter);
+        let asked = Asked { request_id: sender.request_id.map(str::to_owned), idempotency_key: None };
         let token = self.token(&operation.tenant, &client.client_id)?;
         let approvals = approvals_with(operation, approval);
         let request = operation.request(Moment::Approval, &approvals);
-        self.record_refusal(operation.id, &request, policy, token).await?;
-        Ok(())
+        let (decision_id, _) = self.record_refusal(operation.id, asked, &request, policy, token).await?;
+        Ok(decision_id)
     }
 
     /// Evaluates the policy over the approvals including this one. `None` if the approval cannot count.
@@ -163,12 +174,12 @@ impl Inner {
         &self,
         operation: &Operation,
         approval: &Approval,
-        requester: Option<&Requester>,
+        sender: Sender<'_>,
     ) -> Result<Option<policy::Outcome>, EngineError> {
         if !approval_is_open(operation, &approval.subject_id) {
             return Ok(None);
         }
-        self.evaluate_with(operation, approval, requester).await.map(Some)
+        self.evaluate_with(operation, approval, sender).await.map(Some)
     }
 
     /// Evaluates the policy over the approvals so far and this one.
@@ -176,11 +187,11 @@ impl Inner {
         &self,
         operation: &Operation,
         approval: &Approval,
-        requester: Option<&Requester>,
+        sender: Sender<'_>,
     ) -> Result<policy::Outcome, EngineError> {
         let policy = self.evaluate_over(operation, &approvals_with(operation, approval)).await?;
         if let Err(fault) = check_evaluated(&policy) {
-            self.record_refused_approval(operation, approval, policy, requester).await?;
+            self.record_refused_approval(operation, approval, policy, sender).await?;
             return Err(fault.into());
         }
         Ok(policy)
@@ -204,14 +215,16 @@ impl Inner {
     }
 
     /// Returns the failure of an operation that the drive after its last approval ended, for example by a denial.
-    fn check_not_failed(&self, operation: &Operation) -> Result<(), Refusal> {
+    fn check_not_failed(&self, operation: &Operation) -> Result<(), EngineError> {
         match (&operation.phase, &operation.failure) {
             (Phase::Failed, Some(failure)) if failure.code == "policy_rejected" => {
-                Err(Refusal::PolicyRejected { reasons: self.denials(&operation.policy) })
+                // The rejection is the last event.
+                let decision_id = DecisionId::Event { operation_id: operation.id, seq: operation.revision };
+                Err(self.denied(&operation.policy, Some(decision_id)).into())
             }
             // An operation on a key that does not sign may be approved; the view says that it has ended, and executing it is refused.
             (Phase::Failed, Some(failure)) if failure.code == KEY_NOT_ACTIVE => Ok(()),
-            (_, Some(failure)) => Err(Refusal::Failed(failure.clone())),
+            (_, Some(failure)) => Err(Refusal::Failed(failure.clone()).into()),
             (_, None) => Ok(()),
         }
     }

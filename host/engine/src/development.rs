@@ -165,12 +165,13 @@ impl Inner {
             intent,
             body_digest: submission.body_digest,
             unknown_fields: Vec::new(),
+            request_id: None,
         };
         let slot = submission.key.clone();
         let prepared = self.prepare_on_key(&create, slot, claim, Origin::Gateway).await;
         let prepared = prepared.map_err(|error| match error {
-            EngineError::PolicyRejected { reasons, quota, .. } => {
-                EngineError::PolicyRejected { creating: Some(submission.key.key_ref.clone()), reasons, quota }
+            EngineError::PolicyRejected { denied, quota, .. } => {
+                EngineError::PolicyRejected { creating: Some(submission.key.key_ref.clone()), denied, quota }
             }
             // It did not exist when it was looked up: another replica has created it since.
             EngineError::KeyExists(_) => EngineError::Conflict,

@@ -3,10 +3,10 @@
 use crate::rate_limit::Quota;
 use gateway_domain::approval::LapsedApproval;
 use gateway_domain::canonical::CanonicalError;
-use gateway_domain::ids::{KeyId, KeyRef, OperationId};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::key::fit::KeyError;
 use gateway_domain::operation::Refusal;
-use gateway_domain::policy::{self, SpendingTotals};
+use gateway_domain::policy::{DecisionId, SpendingTotals, Statement};
 use std::fmt;
 
 /// A dependency did not answer, or too few nodes did. The request can be retried.
@@ -113,6 +113,9 @@ pub enum EngineError {
     /// Keys of several tenants have this name, none of them of the default tenant, and the caller sees all of them.
     #[error("several tenants have a key `{0}`")]
     KeyAmbiguous(String),
+    /// No decision of this name is recorded, or it is of another tenant.
+    #[error("decision `{0}` is not recorded; old ones are dropped as the deployment says")]
+    DecisionNotFound(DecisionId),
     /// A key of this name exists and was created by another request.
     #[error("key `{0}` already exists")]
     KeyExists(String),
@@ -122,13 +125,13 @@ pub enum EngineError {
     /// The operation's state forbids it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The policy denied the submission.
-    #[error("policy denies {}: {}", denied(.creating), policy::join(.reasons))]
+    /// The policy denied the submission, the approval or the admission.
+    #[error("policy denies {}: {denied}", what(.creating))]
     PolicyRejected {
         /// The key whose creation was denied, if the gateway submitted that creation for a payment.
         creating: Option<KeyRef>,
-        /// The reasons that deny.
-        reasons: Vec<policy::Statement>,
+        /// Why.
+        denied: Box<Denied>,
         /// The client's quota, because a refusal takes a token; `None` while the limit is off.
         quota: Option<Quota>,
     },
@@ -165,7 +168,39 @@ pub enum EngineError {
     Internal(String),
 }
 
-fn denied(creating: &Option<KeyRef>) -> String {
+/// A denial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// The reasons that deny.
+    pub reasons: Vec<Denial>,
+    /// The bundle that decided.
+    pub bundle_hash: Hex32,
+    /// The record of the decision.
+    pub decision_id: Option<DecisionId>,
+}
+
+/// A reason to deny, with what the bundle's manifest says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The code and its operands.
+    pub statement: Statement,
+    /// What the code means; empty if the manifest is no longer at hand, or the code is the gateway's.
+    pub text: String,
+    /// What its reader can do; may be empty.
+    pub remedy: String,
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, reason) in self.reasons.iter().enumerate() {
+            let between = if nth == 0 { "" } else { "; " };
+            write!(f, "{between}{}", reason.statement)?;
+        }
+        Ok(())
+    }
+}
+
+fn what(creating: &Option<KeyRef>) -> String {
     creating.as_ref().map_or("the operation".to_owned(), |key_ref| {
         format!(
             "the creation of key `{key_ref}`, which development makes when a payment needs it (permit `key_create` in the policy, or name an \
@@ -212,6 +247,12 @@ impl From<KeyError> for EngineError {
             KeyError::Invalid { pointer, message } => Self::Invalid { pointer, message },
             KeyError::Refused(refusal) => Self::Refused(refusal),
         }
+    }
+}
+
+impl From<Denied> for EngineError {
+    fn from(denied: Denied) -> Self {
+        Self::PolicyRejected { creating: None, denied: Box::new(denied), quota: None }
     }
 }
 

@@ -5,12 +5,13 @@
 //!
 //! Start reading at `submit` (a payment's begins in `development`, which may make its key first), then `session` (the unit of work) and
 //! `drive` (the loop). The use cases are methods of [`Engine`]: `submit`, `submit_on_key`, `approve`, `reject`, `cancel`, `execute`, `publish`, `recover` and `export` move operations,
-//! `reads` and `lists` answer questions, `feed` tells what happens, `webhooks` how far it was sent, `reconcile` drives what a crash left behind.
+//! `reads`, `lists` and `decisions` answer questions, `feed` tells what happens, `webhooks` how far it was sent, `reconcile` drives what a crash left behind.
 //!
 //! Files depend on each other in one direction: `error`, `rate_limit`, `locks` → [`ports`] → `holders`, `feed/recent` → `engine` →
 //! `restored`, `replica`, `witnessed`, `session` → `policy`, `drive` → the use cases → `development`, which creates keys on first use.
 
 mod approve;
+mod decisions;
 mod development;
 mod drive;
 mod engine;
@@ -38,7 +39,7 @@ mod witnessed;
 
 pub use approve::Approve;
 pub use engine::{Engine, KeptCheckpoint, ReplicaFault, Rules};
-pub use error::{Dependency, EngineError, Unavailable};
+pub use error::{Denial, Denied, Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Export, Publish, Recover};
 pub use feed::{Notice, NoticeFilter, Reading, Start};
 pub use lists::{ListOperations, Page};

@@ -7,9 +7,9 @@
 //! decision: the payment is evaluated again.
 
 use crate::engine::Inner;
-use crate::error::{Dependency, EngineError, Unavailable};
+use crate::error::{Denial, Denied, Dependency, EngineError, Unavailable};
 use crate::locks::Locked;
-use crate::ports::{DecisionRecord, SpendingRead};
+use crate::ports::{Asked, DecisionRecord, Declared, SpendingRead};
 use crate::rate_limit::{Quota, Token};
 use crate::reserved::PROVISIONER;
 use gateway_domain::approval::Approval;
@@ -20,7 +20,7 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::{self, facts_for};
 use gateway_domain::policy::spending::VELOCITY;
-use gateway_domain::policy::{self, Moment};
+use gateway_domain::policy::{self, DecisionId, Moment};
 
 /// The locks of a payment's account and recipient.
 pub(crate) struct PartyLocks {
@@ -68,51 +68,63 @@ impl Inner {
     }
 
     /// The reasons that the policy declares as reasons to deny; all of them if it declares none of them so.
-    pub(crate) fn denials(&self, outcome: &policy::Outcome) -> Vec<policy::Statement> {
-        let denies =
-            |reason: &&policy::Statement| self.ports.policy.denies_for(outcome.bundle_hash, &reason.code);
-        let denials: Vec<_> = outcome.reasons.iter().filter(denies).cloned().collect();
-        if denials.is_empty() { outcome.reasons.clone() } else { denials }
+    pub(crate) fn denied(&self, outcome: &policy::Outcome, decision_id: Option<DecisionId>) -> Denied {
+        let bundle_hash = outcome.bundle_hash;
+        let explained = outcome.reasons.iter().map(|reason| {
+            let statement = reason.clone();
+            match self.ports.policy.declared(bundle_hash, &reason.code) {
+                Some(Declared { text, remedy, denies }) => (denies, Denial { statement, text, remedy }),
+                None => (true, Denial { statement, text: String::new(), remedy: String::new() }),
+            }
+        });
+        let (denials, others): (Vec<_>, Vec<_>) = explained.partition(|(denies, _)| *denies);
+        let shown = if denials.is_empty() { others } else { denials };
+        let reasons = shown.into_iter().map(|(_, reason)| reason).collect();
+        Denied { reasons, bundle_hash, decision_id }
     }
 
-    /// Records a decision that changes no operation. Returns once the record is durable.
+    /// Records a decision that changes no operation, and returns its id once the record is durable; `None` if it was recorded before.
     pub(crate) async fn record_decision(
         &self,
         operation_id: OperationId,
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<Option<DecisionId>, Unavailable> {
         self.check_may_write()?;
-        self.ports.commits.decision_record(self.decision(operation_id, request, outcome)).await
+        let record = self.decision(operation_id, Asked::default(), request, outcome);
+        Ok(self.ports.commits.decision_record(record).await?.map(DecisionId::Refusal))
     }
 
     fn decision(
         &self,
         operation_id: OperationId,
+        asked: Asked,
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
     ) -> DecisionRecord {
-        DecisionRecord { at_ms: self.ports.clock.now(), operation_id, input: request.to_input(), outcome }
+        let (at_ms, input) = (self.ports.clock.now(), request.to_input());
+        DecisionRecord { at_ms, operation_id, asked, input, outcome }
     }
 
     /// Records a refusal that a client's request caused. The record is permanent, so it takes a token from the
-    /// client's quota. Returns the quota after it; `None` while the limit is off.
+    /// client's quota. Returns its id, and the quota after it; `None` while the limit is off.
     pub(crate) async fn record_refusal(
         &self,
         operation_id: OperationId,
+        asked: Asked,
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
         token: Option<Token>,
-    ) -> Result<Option<Quota>, EngineError> {
-        let Some(token) = token else {
-            self.record_decision(operation_id, request, outcome).await?;
-            return Ok(None);
-        };
+    ) -> Result<(Option<DecisionId>, Option<Quota>), EngineError> {
         self.check_may_write()?;
-        let record = self.decision(operation_id, request, outcome);
+        let record = self.decision(operation_id, asked, request, outcome);
+        let Some(token) = token else {
+            let index = self.ports.commits.decision_record(record).await?;
+            return Ok((index.map(DecisionId::Refusal), None));
+        };
         let written = self.ports.commits.decision_record_with_token(record, token.clone()).await?;
-        let ((), quota) = self.check_written(&token, written)?;
-        Ok(Some(quota))
+        let (index, quota) = self.check_written(&token, written)?;
+        Ok((index.map(DecisionId::Refusal), Some(quota)))
     }
 
     /// The token that a request of this client will take from the client's quota when it is recorded; `None` while
@@ -175,11 +187,12 @@ impl Inner {
     }
 }
 
-/// Refuses the outcome of a bundle that failed: its `DENY` is no decision.
+/// Refuses the outcome of an evaluation that the host could not do: its `DENY` is no decision. A fault of the policy is one: the same
+/// request gives the same again.
 pub(crate) fn check_evaluated(outcome: &policy::Outcome) -> Result<(), Unavailable> {
-    match outcome.fault_text() {
+    match outcome.host_fault() {
         None => Ok(()),
-        Some(fault) => Err(Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}"))),
+        Some(fault) => Err(Unavailable::new(Dependency::Policy, format!("no evaluation: {fault}"))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The ports: traits of the services that the engine needs. Adapters implement them and do not depend on each other.
 
+mod decisions;
 mod lists;
 mod log;
 mod policies;
@@ -23,6 +24,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use crate::error::{Damage, ReadError, SignError, Subject};
+pub use decisions::{
+    Asked, DecisionFilter, DecisionPosition, FoundDecisions, ReadDecisions, RecordedDecision, SearchedFrom,
+};
 pub use gateway_domain::operation::AdmissionRequest;
 pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place, Visibility};
 pub use log::{EventId, LogConsistency, LogHead, LogInclusion, LoggedEvent, ReadLog, SignCheckpoint};
@@ -42,6 +46,7 @@ pub struct Ports {
     pub commits: Arc<dyn CommitOperations>,
     pub reads: Arc<dyn ReadOperations>,
     pub lists: Arc<dyn ListRecords>,
+    pub decisions: Arc<dyn ReadDecisions>,
     pub log: Arc<dyn ReadLog>,
     pub webhooks: Arc<dyn KeepWebhooks>,
     pub checkpoints: Arc<dyn SignCheckpoint>,
@@ -135,6 +140,8 @@ pub struct DecisionRecord {
     pub at_ms: EpochMs,
     /// The operation that was not created or not changed.
     pub operation_id: OperationId,
+    /// The request that caused the evaluation.
+    pub asked: Asked,
     /// The policy's input.
     pub input: policy::Input,
     /// The policy's outcome.
@@ -146,6 +153,8 @@ pub struct DecisionRecord {
 pub struct PreviewRecord {
     /// The time of the evaluation.
     pub at_ms: EpochMs,
+    /// The request.
+    pub asked: Asked,
     /// The policy's input.
     pub input: policy::Input,
     /// The policy's outcome.
@@ -159,10 +168,10 @@ pub trait CommitOperations: Send + Sync {
     /// `revision_before`, and the spending totals are those that were read. Returns after the write is on disk.
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
 
-    /// Stores a decision permanently. Returns after the write is on disk. The gateway evaluates an admission again
+    /// Stores a decision permanently, and returns its index after the write is on disk. The gateway evaluates an admission again
     /// each time it drives the operation, so the record of an admission is stored only once for the same input,
-    /// bundle and output.
-    async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable>;
+    /// bundle and output: then `None`.
+    async fn decision_record(&self, record: DecisionRecord) -> Result<Option<u64>, Unavailable>;
 
     /// Like [`Self::commit`] for a new operation, in one transaction that also takes a token, if the client's quota
     /// has one. An operation that already exists is a conflict, whatever the quota.
@@ -177,7 +186,7 @@ pub trait CommitOperations: Send + Sync {
         &self,
         record: DecisionRecord,
         token: Token,
-    ) -> Result<RateLimited<()>, Unavailable>;
+    ) -> Result<RateLimited<Option<u64>>, Unavailable>;
 
     /// Stores a preview and removes all but the `n_kept` newest. Returns after the write is on disk.
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable>;
@@ -300,14 +309,25 @@ pub trait ReadOperations: Send + Sync {
     async fn ping(&self) -> Result<(), Unavailable>;
 }
 
+/// What a bundle's manifest says of a reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// What it means.
+    pub text: String,
+    /// What its reader can do; may be empty.
+    pub remedy: String,
+    /// Whether it is a reason to deny.
+    pub denies: bool,
+}
+
 /// Evaluates the active policy bundle.
 #[async_trait]
 pub trait EvaluatePolicy: Send + Sync {
     /// One evaluation. If the bundle fails, the outcome is a `DENY` that names the fault.
     async fn evaluate(&self, request: policy::Request<'_>, facts: &Facts) -> policy::Outcome;
 
-    /// Whether this bundle declares the reason as one for which it denies. True if it is no longer the active one.
-    fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool;
+    /// What this bundle's manifest says of a reason; `None` if it does not declare it, or the bundle is no longer the active one.
+    fn declared(&self, bundle_hash: Hex32, code: &str) -> Option<Declared>;
 
     /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
     /// offered only then.

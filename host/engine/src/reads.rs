@@ -4,8 +4,8 @@ use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Unavailable};
 use crate::lists::{PageSize, sound};
 use crate::ports::{
-    DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord, ReadLog,
-    Record, Visibility,
+    Asked, DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord,
+    ReadLog, Record, Visibility,
 };
 use crate::session::Target;
 use gateway_domain::approval::{Approval, LapsedApproval, SigningRule};
@@ -34,6 +34,8 @@ pub struct Preview {
     pub intent: Intent,
     /// The approvals it would have, oldest first.
     pub approvals: Vec<Approval>,
+    /// The request's id.
+    pub request_id: Option<String>,
 }
 
 /// A recovery that a caller considers.
@@ -155,7 +157,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `RateLimited`, `Invalid`, `Refused`, `Damaged`, `Unavailable`.
     pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
-        let Preview { tenant, submitter, intent, approvals } = preview;
+        let Preview { tenant, submitter, intent, approvals, request_id } = preview;
         let taken = self.0.previews.take(&tenant, &submitter.client_id, self.now());
         taken.map_err(EngineError::previews_limited)?;
         self.0.check_participants(&intent)?;
@@ -178,7 +180,8 @@ impl Engine {
         let outcome = self.0.evaluate(input.request(), key.as_ref(), spending, required).await?;
         let n_kept = self.0.rules.preview_records_max;
         if n_kept > 0 {
-            let record = PreviewRecord { at_ms: self.now(), input, outcome: outcome.clone() };
+            let asked = Asked { request_id, idempotency_key: None };
+            let record = PreviewRecord { at_ms: self.now(), asked, input, outcome: outcome.clone() };
             self.0.ports.commits.preview_record(record, n_kept).await?;
         }
         Ok(outcome)

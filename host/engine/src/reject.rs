@@ -1,6 +1,7 @@
 //! Ends by people: load → policy → decide → commit. An approver rejects an operation before its admission or aborts a change of a key after
 //! it, or the submitter cancels it.
 
+use crate::approve::Sender;
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::ports::Record;
@@ -28,6 +29,8 @@ pub struct Reject {
     pub signature: Option<Box<ApprovalSignature>>,
     /// The client that sent the request.
     pub requester: Option<Requester>,
+    /// The request's id.
+    pub request_id: Option<String>,
 }
 
 /// A parsed request to cancel an operation.
@@ -91,15 +94,16 @@ impl UseCase for Targeted<Reject> {
             session.commit().await?;
         }
         let (approval, requester) = (rejection.as_approval(), reject.requester.as_ref());
+        let sender = Sender { requester, request_id: reject.request_id.as_deref() };
         let policy = match session.operation.needs_evaluation_of(&reject.subject_id) {
-            true => Some(engine.evaluate_with(&session.operation, &approval, requester).await?),
+            true => Some(engine.evaluate_with(&session.operation, &approval, sender).await?),
             false => None,
         };
         let (at, aborts) = (rejection.rejected_at_ms, rejection.lost.is_some());
         let action = Action::Reject { rejection, policy: policy.clone() };
         match (session.decide_at(at, requester, action), policy) {
             (Err(refusal @ Refusal::ApproverNotPermitted { .. }), Some(policy)) => {
-                engine.record_refused_approval(&session.operation, &approval, policy, requester).await?;
+                engine.record_refused_approval(&session.operation, &approval, policy, sender).await?;
                 return Err(refusal.into());
             }
             (decided, _) => decided?,

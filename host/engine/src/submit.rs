@@ -4,7 +4,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::locks::Locked;
 use crate::policy::check_evaluated;
-use crate::ports::Record;
+use crate::ports::{Asked, Record};
 use crate::rate_limit::{Quota, Token};
 use crate::reserved::{self, PROVISIONER};
 use crate::session::{Session, UseCase};
@@ -34,6 +34,8 @@ pub struct Submit {
     pub body_digest: Hex32,
     /// Members of the body that the interface does not have.
     pub unknown_fields: Vec<String>,
+    /// The request's id.
+    pub request_id: Option<String>,
 }
 
 /// A request to create a custody operation on the key of this name.
@@ -219,7 +221,7 @@ impl Inner {
         let spending = self.spending(&submit.tenant, &submit.intent).await?;
         let policy = self.evaluate(request, keys.subject.as_ref(), spending, required).await?;
         if !policy.is_allowed() {
-            return Err(self.refuse_submission(id, &request, policy, token).await?);
+            return Err(self.refuse_submission(id, submit.asked(), &request, policy, token).await?);
         }
         let Submit { tenant, submitter, body_digest, unknown_fields, .. } = submit.clone();
         let submission = Submission {
@@ -297,15 +299,17 @@ impl Inner {
     async fn refuse_submission(
         &self,
         id: OperationId,
+        asked: Asked,
         request: &policy::Request<'_>,
         policy: policy::Outcome,
         token: Option<Token>,
     ) -> Result<EngineError, EngineError> {
-        let (evaluated, reasons) = (check_evaluated(&policy), self.denials(&policy));
-        let quota = self.record_refusal(id, request, policy, token).await?;
+        let (evaluated, mut denied) = (check_evaluated(&policy), self.denied(&policy, None));
+        let (decision_id, quota) = self.record_refusal(id, asked, request, policy, token).await?;
+        denied.decision_id = decision_id;
         Ok(match evaluated {
             Err(fault) => fault.into(),
-            Ok(()) => EngineError::PolicyRejected { creating: None, reasons, quota },
+            Ok(()) => EngineError::PolicyRejected { creating: None, denied: Box::new(denied), quota },
         })
     }
 
@@ -360,6 +364,10 @@ impl Submit {
     /// The idempotency key, or the digest of the body if the request has no key.
     fn claim(&self) -> String {
         self.idempotency_key.clone().unwrap_or_else(|| self.body_digest.to_string())
+    }
+
+    fn asked(&self) -> Asked {
+        Asked { request_id: self.request_id.clone(), idempotency_key: self.idempotency_key.clone() }
     }
 }
 

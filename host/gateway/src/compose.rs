@@ -154,6 +154,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         commits: store.clone(),
         reads: store.clone(),
         lists: store.clone(),
+        decisions: store.clone(),
         log: store.clone(),
         webhooks: store.clone(),
         checkpoints: Arc::new(log_signer),

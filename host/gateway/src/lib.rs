@@ -57,6 +57,11 @@ fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
         Some(Command::Decisions(DecisionsCommand::Export { settings, export })) => {
             run_with(settings, &|settings| records::export(&settings.general.database_url, export))
         }
+        Some(Command::Policy(PolicyCommand::Explain { settings, explain })) => {
+            run_with(settings, &|settings| {
+                records::explain(&settings.general.database_url, &settings.policy.bundle, explain)
+            })
+        }
         Some(Command::Policy(PolicyCommand::Replay { settings, replay })) => {
             run_with(settings, &|settings| {
                 records::replay(&settings.general.database_url, &settings.policy.bundle, replay)

@@ -246,8 +246,8 @@ impl Case {
     pub fn outcome(&self) -> Outcome {
         let evaluator = self.bundle.evaluator();
         let facts = Facts::from_pairs(self.facts.clone());
-        let evaluation = evaluator.evaluate(&self.policy_request(), &facts, evaluator.fuel_max());
-        let mut outcome = evaluation.outcome.raise_quorum_to(self.required_approvals);
+        let outcome = evaluator.evaluate(&self.policy_request(), &facts, evaluator.fuel_max());
+        let mut outcome = outcome.raise_quorum_to(self.required_approvals);
         (self.forge)(&mut outcome);
         outcome
     }

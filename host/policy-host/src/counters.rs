@@ -1,8 +1,7 @@
 //! The metrics of this crate. Each label has a small, fixed set of values.
 
-use gateway_domain::policy::{Decision, Moment};
+use gateway_domain::policy::{Decision, Moment, Outcome};
 use gateway_engine::ports::ActivationKind;
-use gateway_policy::EvaluationFault;
 use metrics::{counter, histogram};
 use std::time::Duration;
 
@@ -27,22 +26,17 @@ pub const HISTOGRAMS: &[(&str, &str)] =
 
 const DURATION: &str = "operation_gateway_policy_evaluation_duration_seconds";
 
-pub(crate) fn count_evaluation(
-    moment: Moment,
-    decision: Decision,
-    fault: Option<EvaluationFault>,
-    elapsed: Duration,
-) {
+pub(crate) fn count_evaluation(moment: Moment, outcome: &Outcome, elapsed: Duration) {
     let moment = moment.as_str();
     histogram!(DURATION, "moment" => moment).record(elapsed);
-    let decision = match (fault, decision) {
+    let decision = match (&outcome.fault, outcome.decision) {
         (Some(_), _) => "fault",
         (None, Decision::Allow) => "allow",
         (None, Decision::Deny) => "deny",
     };
     counter!(EVALUATIONS, "moment" => moment, "decision" => decision).increment(1);
-    if let Some(fault) = fault {
-        counter!(FAULTS, "kind" => fault.kind()).increment(1);
+    if let Some(fault) = &outcome.fault {
+        counter!(FAULTS, "kind" => fault.kind.as_str()).increment(1);
     }
 }
 

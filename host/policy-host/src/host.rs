@@ -5,10 +5,11 @@ use crate::shadow::Shadow;
 use crate::worker_pool::{Busy, Lane, PerLane, WorkerPool};
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{Facts, Outcome, Request};
+use gateway_domain::policy::{Facts, FaultKind, Outcome, Request};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::EvaluatePolicy;
-use gateway_policy::{Evaluation, EvaluationFault, Evaluator};
+use gateway_engine::ports::{Declared, EvaluatePolicy};
+use gateway_policy::bundle::{Declaration, Severity};
+use gateway_policy::{Evaluator, without_bundle};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,7 @@ pub struct PolicyHost {
 struct Active {
     evaluator: Arc<Evaluator>,
     /// The fault of every evaluation while the trust roots do not accept the bundle.
-    untrusted: Option<EvaluationFault>,
+    untrusted: Option<FaultKind>,
     /// Whether the next evaluation of the lane is expected to need the worker pool, because the last one on it used more than the
     /// inline limits.
     heavy: Arc<PerLane<AtomicBool>>,
@@ -56,7 +57,7 @@ impl PolicyHost {
 
     /// Sets the fault with which every evaluation is a DENY, because the active bundle is not trusted; `None` clears it. An
     /// earlier bundle does not take its place.
-    pub fn set_untrusted(&self, fault: Option<EvaluationFault>) {
+    pub fn set_untrusted(&self, fault: Option<FaultKind>) {
         if let Some(active) = &mut *self.active.write() {
             active.untrusted = fault;
         }
@@ -70,10 +71,10 @@ impl PolicyHost {
 
     /// The fault that an evaluation at `now` would have before the policy runs, if any.
     #[must_use]
-    pub fn fault(&self, now: EpochMs) -> Option<EvaluationFault> {
+    pub fn fault(&self, now: EpochMs) -> Option<FaultKind> {
         match self.current() {
             Some(active) => active.fault(Some(now)),
-            None => Some(EvaluationFault::NoActiveBundle),
+            None => Some(FaultKind::NoActiveBundle),
         }
     }
 
@@ -83,9 +84,9 @@ impl PolicyHost {
     /// thread would take longer. If the limits do not suffice, evaluates again on the worker pool with the manifest's limits.
     /// Skips the first attempt if the last evaluation on the pool exceeded them, and for a bundle of the WASI world. Previews
     /// have a pool of their own and do not affect this choice for decisions.
-    pub async fn evaluate_with_active(&self, request: &Request<'_>, facts: &Facts) -> Evaluation {
+    pub async fn evaluate_with_active(&self, request: &Request<'_>, facts: &Facts) -> Outcome {
         let Some(active) = self.current() else {
-            return Evaluation::without_bundle(request, EvaluationFault::NoActiveBundle);
+            return without_bundle(request, FaultKind::NoActiveBundle);
         };
         let evaluator = Arc::clone(&active.evaluator);
         if let Some(fault) = active.fault(instant(facts)) {
@@ -104,7 +105,7 @@ impl PolicyHost {
         Active { evaluator, heavy, .. }: Active,
         request: &Request<'_>,
         facts: Facts,
-    ) -> Evaluation {
+    ) -> Outcome {
         let (input, lane) = (request.to_input(), Lane::of(request.moment));
         let raw = self.pools.get(lane).run(move || {
             let request = input.request();
@@ -113,9 +114,9 @@ impl PolicyHost {
             evaluator.complete(&request, raw)
         });
         match raw.await {
-            Ok(Some(evaluation)) => evaluation,
-            Ok(None) => Evaluation::without_bundle(request, EvaluationFault::Panicked),
-            Err(Busy) => Evaluation::without_bundle(request, EvaluationFault::PoolExhausted),
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => without_bundle(request, FaultKind::Panicked),
+            Err(Busy) => without_bundle(request, FaultKind::PoolExhausted),
         }
     }
 
@@ -131,8 +132,8 @@ impl PolicyHost {
 }
 
 impl Active {
-    fn fault(&self, now: Option<EpochMs>) -> Option<EvaluationFault> {
-        self.untrusted.or((!self.evaluator.is_valid_at(now)).then_some(EvaluationFault::ExpiredBundle))
+    fn fault(&self, now: Option<EpochMs>) -> Option<FaultKind> {
+        self.untrusted.or((!self.evaluator.is_valid_at(now)).then_some(FaultKind::ExpiredBundle))
     }
 }
 
@@ -150,21 +151,22 @@ impl EvaluatePolicy for PolicyHost {
             decision = tracing::field::Empty,
         );
         let started = Instant::now();
-        let evaluation = self.evaluate_with_active(&request, facts).instrument(span.clone()).await;
-        let (elapsed, Evaluation { outcome, fault }) = (started.elapsed(), evaluation);
+        let outcome = self.evaluate_with_active(&request, facts).instrument(span.clone()).await;
+        let elapsed = started.elapsed();
         span.record("decision", outcome.decision.as_str());
-        if let Some(fault) = fault {
-            let reason = outcome.fault_text().unwrap_or_default();
-            let kind = fault.kind();
-            tracing::error!(bundle_id = outcome.bundle_id, kind, reason, "policy evaluation failed");
+        if let Some(fault) = &outcome.fault {
+            let (kind, detail) = (fault.kind.as_str(), &fault.detail);
+            tracing::error!(bundle_id = outcome.bundle_id, kind, detail, "policy evaluation failed");
         }
-        counters::count_evaluation(request.moment, outcome.decision, fault, elapsed);
+        counters::count_evaluation(request.moment, &outcome, elapsed);
         self.shadow.enqueue(&request, facts, &outcome);
         outcome
     }
 
-    fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {
-        self.active().is_some_and(|evaluator| evaluator.denies_for(bundle_hash, code))
+    fn declared(&self, bundle_hash: Hex32, code: &str) -> Option<Declared> {
+        let evaluator = self.active().filter(|evaluator| evaluator.bundle_hash() == bundle_hash)?;
+        let Declaration { text, remedy, severity, .. } = evaluator.reason(code)?.clone();
+        Some(Declared { text, remedy, denies: severity == Severity::Error })
     }
 
     fn may_read_facts(&self, prefix: &str) -> bool {

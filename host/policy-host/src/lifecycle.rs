@@ -23,14 +23,13 @@ use crate::PolicyHost;
 use gateway_domain::canonical;
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::FaultKind;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Activation, ActivationKind, ReadClock, StorePolicies};
 use gateway_engine::{Dependency, Unavailable};
 use gateway_policy::bundle::ActivationRecord;
 use gateway_policy::limits::BUNDLES_TRUSTED_MAX;
-use gateway_policy::{
-    Bundle, BundleError, BundleFiles, EvaluationFault, Evaluator, PolicyEngine, TrustPolicy,
-};
+use gateway_policy::{Bundle, BundleError, BundleFiles, Evaluator, PolicyEngine, TrustPolicy};
 use offers::{Offer, Offers, Seen};
 use refusals::{Offered, Refusals, Refused};
 use std::sync::Arc;
@@ -219,8 +218,8 @@ impl Lifecycle {
             Err(why) => why,
         };
         let fault = match memory.trust {
-            Some(_) => EvaluationFault::UntrustedBundle,
-            None => EvaluationFault::NoTrustRoots,
+            Some(_) => FaultKind::UntrustedBundle,
+            None => FaultKind::NoTrustRoots,
         };
         self.host.set_untrusted(Some(fault));
         self.refusals.refuse(Offered::Active, Some(active.bundle.hash()), &why, now);

@@ -113,7 +113,7 @@ impl ShadowWorker {
         lower_priority();
         while let (Ok(decided), Some(counts)) = (requests.recv(), self.counts.upgrade()) {
             let (request, fuel) = (decided.request.request(), self.evaluator.fuel_max());
-            let candidate = self.evaluator.evaluate(&request, &decided.facts, fuel).outcome;
+            let candidate = self.evaluator.evaluate(&request, &decided.facts, fuel);
             count(&mut counts.lock(), &decided.outcome, &candidate);
         }
     }

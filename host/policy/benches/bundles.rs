@@ -14,7 +14,7 @@
 use gateway_domain::policy::{Decision, Facts, Moment, Request};
 use gateway_domain::time::EpochMs;
 use gateway_policy::bundle::{Vector, World};
-use gateway_policy::{Bundle, BundleFiles, EvaluationFault, Evaluator, Pins, PolicyEngine, TrustPolicy};
+use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use std::error::Error;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -92,15 +92,15 @@ impl Measured {
         let started = Instant::now();
         let judged = black_box(self.evaluator.evaluate_raw(black_box(&request), &facts, u64::MAX));
         let elapsed = started.elapsed();
-        if let Some(fault) = judged.fault() {
-            return Err(format!("{}: {}", self.name, fault.kind()).into());
+        if let Err(fault) = judged.decision() {
+            return Err(format!("{}: {fault}", self.name).into());
         }
         self.times_ns.push(u64::try_from(elapsed.as_nanos())?);
         Ok(())
     }
 
     fn print(&mut self) -> Result<(), Box<dyn Error>> {
-        let fuel = self.evaluator.evaluate(&self.request()?, &self.facts(), u64::MAX).outcome.fuel_used;
+        let fuel = self.evaluator.evaluate(&self.request()?, &self.facts(), u64::MAX).fuel_used;
         self.times_ns.sort_unstable();
         let at =
             |share: usize| self.times_ns.get(self.times_ns.len() * share / 100).copied().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Measured {
         let (request, facts) = (self.request()?, self.facts());
         let before = resident_bytes()?;
         let kept = (0..KEPT).map(|_| self.evaluator.evaluate_and_retain(&request, &facts));
-        let kept = kept.collect::<Result<Vec<_>, EvaluationFault>>().map_err(EvaluationFault::kind)?;
+        let kept = kept.collect::<Result<Vec<_>, _>>().map_err(|fault| fault.to_string())?;
         let grown = resident_bytes()?.saturating_sub(before);
         println!("{}: {} instances at once, {} KiB each", self.name, kept.len(), grown / 1_024 / KEPT);
         Ok(())

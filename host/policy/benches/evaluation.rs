@@ -73,7 +73,7 @@ fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Fac
         ];
         columns.iter_mut().zip(times).for_each(|(column, time)| column.push(time));
     }
-    let fuel = evaluator.evaluate(request, facts, u64::MAX).outcome.fuel_used;
+    let fuel = evaluator.evaluate(request, facts, u64::MAX).fuel_used;
     let [native, end_to_end, component, with_record] = columns.map(|mut column| median_us(&mut column));
     println!("{name} (fuel {fuel})");
     println!("  native             {native:6.2} us");

@@ -214,14 +214,15 @@ pub(crate) fn quorum(quorum: wit::Quorum) -> Quorum {
     Quorum { subjects: quorum.subjects, required: quorum.required, satisfied: quorum.satisfied }
 }
 
-/// The quorum with each subject id as its first approval spells it, in place of the form that the policy was given. `None` if it counts
-/// a person who did not approve.
-pub(crate) fn spelled(quorum: wit::Quorum, approvals: &[Approval]) -> Option<wit::Quorum> {
+/// The quorum with each subject id as its first approval spells it, in place of the form that the policy was given.
+///
+/// # Errors
+/// The first subject id of a person who did not approve.
+pub(crate) fn spelled(quorum: wit::Quorum, approvals: &[Approval]) -> Result<wit::Quorum, String> {
     let spelling = |subject: &String| {
-        let approval =
-            approvals.iter().find(|approval| compared(&approval.subject_id) == subject.as_str())?;
-        Some(approval.subject_id.clone())
+        let approval = approvals.iter().find(|approval| compared(&approval.subject_id) == subject.as_str());
+        approval.map(|approval| approval.subject_id.clone()).ok_or_else(|| subject.clone())
     };
-    let subjects = quorum.subjects.iter().map(spelling).collect::<Option<_>>()?;
-    Some(wit::Quorum { subjects, ..quorum })
+    let subjects = quorum.subjects.iter().map(spelling).collect::<Result<_, _>>()?;
+    Ok(wit::Quorum { subjects, ..quorum })
 }

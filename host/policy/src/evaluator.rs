@@ -2,22 +2,22 @@
 
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
-use crate::bundle::{Bundle, BundleError, Declaration, Expectation, Severity, Vector, World};
+use crate::bundle::{Bundle, BundleError, Declaration, Expectation, Vector, World};
 use crate::convert::{self, Owned};
 use crate::data::Data;
 use crate::fact_names::FactNames;
-use crate::fault::EvaluationFault;
+use crate::fault::{self, fault, quoted};
 use crate::limits::{
     DEADLINE_TICKS, DEADLINE_TICKS_INLINE, FUEL_INLINE, FUEL_MAX, HANDLES_MAX, HOSTCALL_BYTES_MAX,
     MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
 };
-use crate::outcome::{Evaluation, RawEvaluation};
+use crate::outcome::RawEvaluation;
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{Facts, Outcome, Request};
+use gateway_domain::policy::{Facts, Fault, FaultKind, Outcome, Request};
 use gateway_domain::time::EpochMs;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use wasmtime::Store;
@@ -30,9 +30,7 @@ pub struct Evaluator {
     bundle_id: String,
     bundle_hash: Hex32,
     sequence: u64,
-    reasons: BTreeSet<String>,
-    /// Those of severity `error`.
-    denials: BTreeSet<String>,
+    reasons: BTreeMap<String, Declaration>,
     obligations: BTreeSet<String>,
     contents: Arc<Contents>,
     fuel_max: u64,
@@ -78,11 +76,10 @@ impl Evaluator {
             bundle_id: bundle.manifest().bundle_id.clone(),
             bundle_hash: bundle.hash(),
             sequence: bundle.manifest().sequence,
-            reasons: codes(&bundle.manifest().reasons),
-            denials: codes(
-                bundle.manifest().reasons.iter().filter(|reason| reason.severity == Severity::Error),
-            ),
-            obligations: codes(&bundle.manifest().obligations),
+            reasons: by_code(&bundle.manifest().reasons)
+                .map(|(code, reason)| (code, reason.clone()))
+                .collect(),
+            obligations: by_code(&bundle.manifest().obligations).map(|(code, _)| code).collect(),
             contents: Arc::new(Contents {
                 data: Data::new(bundle.data()?),
                 fact_names: FactNames::new(bundle.manifest().facts.clone()),
@@ -127,10 +124,10 @@ impl Evaluator {
         self.contents.fact_names.has_prefix(prefix)
     }
 
-    /// Whether the manifest declares this reason as one for which an operation is denied; true for another bundle's.
+    /// What the manifest says of this reason; `None` if it does not declare it.
     #[must_use]
-    pub fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {
-        bundle_hash != self.bundle_hash || self.denials.contains(code)
+    pub fn reason(&self, code: &str) -> Option<&Declaration> {
+        self.reasons.get(code)
     }
 
     pub(crate) fn fact_names(&self) -> &FactNames {
@@ -146,22 +143,22 @@ impl Evaluator {
     /// Evaluates a request with at most `fuel`, or the manifest's fuel if that is less.
     ///
     /// The same request and facts give the same outcome and the same fuel used if `fuel` suffices, unless the evaluation has a
-    /// fault that is not [repeatable](EvaluationFault::is_repeatable).
+    /// fault [of the host](Outcome::host_fault).
     #[must_use]
-    pub fn evaluate(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Evaluation {
+    pub fn evaluate(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Outcome {
         self.complete(request, self.evaluate_raw(request, facts, fuel))
     }
 
     /// Completes a raw evaluation of this request with bundle and digests.
     #[must_use]
-    pub fn complete(&self, request: &Request<'_>, raw: RawEvaluation) -> Evaluation {
+    pub fn complete(&self, request: &Request<'_>, raw: RawEvaluation) -> Outcome {
         outcome::complete(request, &self.bundle_id, self.bundle_hash, raw)
     }
 
     /// The DENY for a request that this bundle was not run for, because of this fault.
     #[must_use]
-    pub fn not_evaluated(&self, request: &Request<'_>, fault: EvaluationFault) -> Evaluation {
-        outcome::not_evaluated(request, &self.bundle_id, self.bundle_hash, fault)
+    pub fn not_evaluated(&self, request: &Request<'_>, kind: FaultKind) -> Outcome {
+        self.complete(request, RawEvaluation::failed(kind.into()))
     }
 
     /// As [`Evaluator::evaluate`], without bundle and digests.
@@ -178,10 +175,10 @@ impl Evaluator {
             return None;
         }
         let raw = self.evaluate_within(request, facts, RunLimits::INLINE);
-        match raw.fault() {
-            Some(EvaluationFault::OutOfFuel) if self.fuel_max > FUEL_INLINE => None,
-            Some(EvaluationFault::Memory) if self.memory_bytes_max > MEMORY_BYTES_INLINE => None,
-            Some(EvaluationFault::Deadline) => None,
+        match raw.fault_kind() {
+            Some(FaultKind::OutOfFuel) if self.fuel_max > FUEL_INLINE => None,
+            Some(FaultKind::Memory) if self.memory_bytes_max > MEMORY_BYTES_INLINE => None,
+            Some(FaultKind::Deadline) => None,
             _ => Some(raw),
         }
     }
@@ -193,28 +190,30 @@ impl Evaluator {
                 store.data_mut().seed(outcome::input_hash(request));
             }
             let verdict = self.call(&mut store, request);
-            let fuel_used = run_limits.fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
-            let memory_bytes = store.data().memory_bytes();
-            RawEvaluation { verdict, fuel_used, memory_bytes, facts: store.into_data().into_read() }
+            let fuel_max = run_limits.fuel.min(self.fuel_max);
+            let fuel_used = fuel_max.saturating_sub(store.get_fuel().unwrap_or(0));
+            let state = store.into_data();
+            let verdict = verdict.map_err(|fault| explained(fault, fuel_max, &state));
+            RawEvaluation { verdict, fuel_used, memory_bytes: state.memory_bytes(), facts: state.into_read() }
         };
         match catch_unwind(AssertUnwindSafe(|| self.run(run))) {
-            Ok(RawEvaluation { verdict, fuel_used, memory_bytes, facts }) => {
-                let verdict = verdict.and_then(|verdict| self.check(verdict, request));
-                RawEvaluation { verdict, fuel_used, memory_bytes, facts }
+            Ok(raw) => {
+                let verdict = raw.verdict.and_then(|verdict| self.check(verdict, request));
+                RawEvaluation { verdict, ..raw }
             }
-            Err(_) => RawEvaluation::failed(EvaluationFault::Panicked),
+            Err(_) => RawEvaluation::failed(FaultKind::Panicked.into()),
         }
     }
 
     /// Evaluates a request and returns the instance instead of the verdict, to measure the memory of many instances.
     ///
     /// # Errors
-    /// [`EvaluationFault`] when there is no verdict.
+    /// [`Fault`] when there is no verdict.
     pub fn evaluate_and_retain(
         &self,
         request: &Request<'_>,
         facts: &Facts,
-    ) -> Result<RetainedInstance, EvaluationFault> {
+    ) -> Result<RetainedInstance, Fault> {
         self.run(|| {
             let mut store = self.store(facts.clone(), RunLimits::FULL);
             self.call(&mut store, request).map(|_| RetainedInstance { _store: store })
@@ -229,12 +228,14 @@ impl Evaluator {
     /// Calls the policy's `describe`, which returns its name and version.
     ///
     /// # Errors
-    /// [`EvaluationFault`] when the call failed.
-    pub fn describe(&self) -> Result<String, EvaluationFault> {
+    /// [`Fault`] when the call failed.
+    pub fn describe(&self) -> Result<String, Fault> {
         self.run(|| {
             let mut store = self.store(Facts::default(), RunLimits::FULL);
-            let described = self.instantiate(&mut store)?.call_describe(&mut store);
-            described.map_err(|error| EvaluationFault::of(&error))
+            let policy = self.instantiate(&mut store);
+            let described =
+                policy.and_then(|policy| policy.call_describe(&mut store).map_err(|error| fault::of(&error)));
+            described.map_err(|fault| explained(fault, self.fuel_max, store.data()))
         })
     }
 
@@ -262,31 +263,35 @@ impl Evaluator {
         store
     }
 
-    fn instantiate(&self, store: &mut Store<State>) -> Result<Policy, EvaluationFault> {
-        self.pre.instantiate(store).map_err(|error| EvaluationFault::of(&error))
+    fn instantiate(&self, store: &mut Store<State>) -> Result<Policy, Fault> {
+        self.pre.instantiate(store).map_err(|error| fault::of(&error))
     }
 
-    fn call(&self, store: &mut Store<State>, request: &Request<'_>) -> Result<wit::Verdict, EvaluationFault> {
+    fn call(&self, store: &mut Store<State>, request: &Request<'_>) -> Result<wit::Verdict, Fault> {
         let owned = Owned::of(request);
         let approvals = owned.approvals(request.approvals);
         let instance = self.instantiate(store)?;
         let verdict = instance.call_evaluate(store, owned.request(request, &approvals));
-        verdict.map_err(|error| EvaluationFault::of(&error))
+        verdict.map_err(|error| fault::of(&error))
     }
 
     /// Checks a verdict: its size, that its codes are declared, and that its quorum is possible.
-    fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<wit::Verdict, EvaluationFault> {
+    fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<wit::Verdict, Fault> {
         let wit::Verdict { reasons, obligations, .. } = &verdict;
-        if is_too_large(&verdict) {
-            return Err(EvaluationFault::OutputTooLarge);
+        check_size(&verdict)?;
+        let reason = reasons.iter().find(|reason| !self.reasons.contains_key(&reason.code));
+        let obligation = obligations.iter().find(|obligation| !self.obligations.contains(&obligation.code));
+        if let Some(undeclared) = reason.or(obligation) {
+            return Err(fault(FaultKind::UndeclaredCode, quoted(&undeclared.code)));
         }
-        let declared = reasons.iter().all(|reason| self.reasons.contains(&reason.code))
-            && obligations.iter().all(|obligation| self.obligations.contains(&obligation.code));
-        if !declared {
-            return Err(EvaluationFault::UndeclaredCode);
-        }
-        let quorum = convert::spelled(verdict.quorum, request.approvals).filter(is_possible);
-        Ok(wit::Verdict { quorum: quorum.ok_or(EvaluationFault::BadOutput)?, ..verdict })
+        let quorum = convert::spelled(verdict.quorum, request.approvals).map_err(|subject| {
+            fault(
+                FaultKind::BadOutput,
+                format!("the quorum counts {}, who did not approve", quoted(&subject)),
+            )
+        })?;
+        check_quorum(&quorum)?;
+        Ok(wit::Verdict { quorum, ..verdict })
     }
 }
 
@@ -317,8 +322,8 @@ impl std::fmt::Debug for RetainedInstance {
     }
 }
 
-fn codes<'a>(declarations: impl IntoIterator<Item = &'a Declaration>) -> BTreeSet<String> {
-    declarations.into_iter().map(|declaration| declaration.code.clone()).collect()
+fn by_code(declarations: &[Declaration]) -> impl Iterator<Item = (String, &Declaration)> {
+    declarations.iter().map(|declaration| (declaration.code.clone(), declaration))
 }
 
 /// Checks that the component imports exactly what its manifest declares, and nothing that its world does not provide.
@@ -336,21 +341,46 @@ fn check_imports(imports: &[String], declared: &[String], world: World) -> Resul
     }
 }
 
-fn is_too_large(verdict: &wit::Verdict) -> bool {
+fn check_size(verdict: &wit::Verdict) -> Result<(), Fault> {
     let statements = || verdict.reasons.iter().chain(&verdict.obligations);
     let text: usize = statements().map(|it| it.code.len().saturating_add(it.detail.len())).sum();
     let subjects: usize = verdict.quorum.subjects.iter().map(String::len).sum();
-    text.saturating_add(subjects) > OUTPUT_BYTES_MAX
-        || [verdict.reasons.len(), verdict.obligations.len(), verdict.quorum.subjects.len()]
-            .into_iter()
-            .any(|n_items| n_items > OUTPUT_ITEMS_MAX)
+    let n_bytes = text.saturating_add(subjects);
+    if n_bytes > OUTPUT_BYTES_MAX {
+        let detail = format!("{n_bytes} bytes of text, {OUTPUT_BYTES_MAX} are allowed");
+        return Err(fault(FaultKind::OutputTooLarge, detail));
+    }
+    let n_items = [verdict.reasons.len(), verdict.obligations.len(), verdict.quorum.subjects.len()];
+    match n_items.into_iter().find(|n_items| *n_items > OUTPUT_ITEMS_MAX) {
+        None => Ok(()),
+        Some(n_items) => {
+            let detail = format!("{n_items} items in a list, {OUTPUT_ITEMS_MAX} are allowed");
+            Err(fault(FaultKind::OutputTooLarge, detail))
+        }
+    }
 }
 
-/// Whether the quorum counts each person once, and is satisfied only if it counts as many as it requires.
-fn is_possible(quorum: &wit::Quorum) -> bool {
+/// Checks that the quorum counts each person once, and is satisfied only if it counts as many as it requires.
+fn check_quorum(quorum: &wit::Quorum) -> Result<(), Fault> {
     let n_people = quorum.subjects.iter().collect::<BTreeSet<_>>().len();
     let reached = u32::try_from(n_people).unwrap_or(u32::MAX) >= quorum.required;
-    n_people == quorum.subjects.len() && (reached || !quorum.satisfied)
+    let what = match (n_people == quorum.subjects.len(), reached || !quorum.satisfied) {
+        (true, true) => return Ok(()),
+        (false, _) => "the quorum counts a person twice".to_owned(),
+        (true, false) => format!("the quorum is satisfied by {n_people} of {}", quorum.required),
+    };
+    Err(fault(FaultKind::BadOutput, what))
+}
+
+/// The fault of a guest with what it had, and what it wrote.
+fn explained(Fault { kind, detail }: Fault, fuel_max: u64, state: &State) -> Fault {
+    let detail = match kind {
+        FaultKind::OutOfFuel => format!("{fuel_max} fuel, all that is allowed"),
+        _ => detail,
+    };
+    let written = state.written().map(|written| format!("the policy wrote: {written}"));
+    let detail = [Some(detail).filter(|detail| !detail.is_empty()), written];
+    Fault { kind, detail: detail.into_iter().flatten().collect::<Vec<_>>().join("; ") }
 }
 
 impl Evaluator {
@@ -365,7 +395,7 @@ impl Evaluator {
     /// As [`Evaluator::answer`], with texts, facts and fault.
     pub fn outcome(&self, file: &str, vector: &Vector) -> Result<Outcome, BundleError> {
         let (request, facts) = (vector.request(file)?, self.facts_of(file, vector)?);
-        Ok(self.evaluate(&request, &facts, self.fuel_max()).outcome)
+        Ok(self.evaluate(&request, &facts, self.fuel_max()))
     }
 
     /// The first fact that the vector sets and this policy may not read, so that the policy cannot answer the vector.
@@ -394,7 +424,7 @@ fn self_test(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleError> 
     }
     for (file, vector) in vectors {
         let outcome = evaluator.outcome(&file, &vector)?;
-        let fault = outcome.fault_text().map(|fault| format!("the fault {fault}"));
+        let fault = outcome.fault.as_ref().map(|fault| format!("the fault {fault}"));
         let actual = Expectation::from(outcome);
         if actual != vector.expect {
             return Err(BundleError::Vector {

@@ -45,12 +45,11 @@ pub use bundle::EngineError;
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 pub use engine::PolicyEngine;
 pub use evaluator::{Evaluator, RetainedInstance};
-pub use fault::EvaluationFault;
 pub use known::{Disagreement, Known, KnownKey};
 pub use offer::{
     BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,
 };
-pub use outcome::{Evaluation, RawEvaluation};
+pub use outcome::{RawEvaluation, without_bundle};
 pub use repeat::RepeatError;
 pub use standing::{Ranked, Standing, Superseded};
 pub use totals::TotalsError;

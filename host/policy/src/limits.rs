@@ -60,6 +60,9 @@ pub const HOSTCALL_BYTES_MAX: usize = 1 << 20;
 /// Bytes of text in one verdict. It is stored with the decision and shown to people.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes that are kept of what a guest writes, for the fault that may follow.
+pub const WRITTEN_BYTES_MAX: usize = 4 << 10;
+
 /// Items in each list of a verdict: reasons, obligations, and counted subjects.
 pub const OUTPUT_ITEMS_MAX: usize = 128;
 

@@ -1,17 +1,16 @@
 //! Repeats a recorded evaluation, for a party that does not believe the one that made it.
 
 use crate::evaluator::Evaluator;
-use crate::fault::EvaluationFault;
 use crate::limits::{FACT_VALUES_BYTES_MAX, FACTS_READ_MAX};
-use crate::outcome::{Evaluation, RawEvaluation};
-use gateway_domain::policy::{FactRead, Facts, Outcome, Recorded, Request};
+use crate::outcome::RawEvaluation;
+use gateway_domain::policy::{FactRead, Facts, Fault, Outcome, Recorded, Request};
 
 /// Why a recorded evaluation is not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepeatError {
     /// This host could not evaluate. Another attempt may succeed.
-    #[error("the policy cannot be evaluated now: {}", .0.kind())]
-    Host(EvaluationFault),
+    #[error("the policy cannot be evaluated now: {0}")]
+    Host(Fault),
     /// The record has more facts, or longer values, than an evaluation can have.
     #[error("the recorded facts are more than a policy reads")]
     TooManyFacts,
@@ -56,9 +55,9 @@ impl Evaluator {
         recorded: &Recorded,
         raw: RawEvaluation,
     ) -> Result<Outcome, RepeatError> {
-        let Evaluation { outcome, fault } = self.complete(request, raw);
-        if let Some(fault) = fault.filter(|fault| !fault.is_repeatable()) {
-            return Err(RepeatError::Host(fault));
+        let outcome = self.complete(request, raw);
+        if let Some(fault) = outcome.host_fault() {
+            return Err(RepeatError::Host(fault.clone()));
         }
         if outcome.facts != recorded.facts {
             return Err(RepeatError::OtherFacts);

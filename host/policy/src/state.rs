@@ -3,11 +3,13 @@
 use crate::bindings::svc::policy::{data, facts};
 use crate::data::Data;
 use crate::fact_names::FactNames;
-use crate::fault::{EvaluationFault, Stopped};
-use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES, FACT_NAME_BYTES_MAX, FACTS_READ_MAX};
+use crate::fault::{Stopped, quoted};
+use crate::limits::{
+    DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES, FACT_NAME_BYTES_MAX, FACTS_READ_MAX, WRITTEN_BYTES_MAX,
+};
 use crate::wasi::Wasi;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{FactRead, Facts};
+use gateway_domain::policy::{FactRead, Facts, FaultKind};
 use std::borrow::Cow;
 use std::sync::Arc;
 use wasmtime::ResourceLimiter;
@@ -25,6 +27,8 @@ pub(crate) struct State {
     data_bytes_left: usize,
     memory_bytes: usize,
     memory_bytes_max: usize,
+    /// What the guest wrote for people to read, at most [`WRITTEN_BYTES_MAX`].
+    written: Vec<u8>,
     /// `None` in the pure world.
     wasi: Option<Box<Wasi>>,
 }
@@ -38,6 +42,7 @@ impl State {
             data_bytes_left: DATA_BYTES_READ_MAX,
             memory_bytes: 0,
             memory_bytes_max,
+            written: Vec::new(),
             wasi: None,
         }
     }
@@ -45,6 +50,25 @@ impl State {
     /// The guest's linear memory, all its memories together, in bytes. Memories do not shrink.
     pub(crate) const fn memory_bytes(&self) -> usize {
         self.memory_bytes
+    }
+
+    /// How many more bytes of what the guest writes are kept.
+    pub(crate) const fn room(&self) -> usize {
+        WRITTEN_BYTES_MAX.saturating_sub(self.written.len())
+    }
+
+    /// Keeps the beginning of what the guest writes: a fault shows it.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        let n_kept = bytes.len().min(self.room());
+        self.written.extend(bytes.iter().take(n_kept));
+    }
+
+    /// What the guest wrote, on one line, without control characters.
+    pub(crate) fn written(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.written);
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines: Vec<_> = lines.map(|line| line.escape_debug().to_string()).collect();
+        (!lines.is_empty()).then(|| lines.join(" | "))
     }
 
     /// Sets the seed of this evaluation's random numbers, in the WASI world.
@@ -75,12 +99,17 @@ impl facts::Host for State {
             return Ok(read.value.clone());
         }
         if self.read.len() >= FACTS_READ_MAX || name.len() > FACT_NAME_BYTES_MAX {
-            return Err(Stopped(EvaluationFault::TooManyFacts).into());
+            let limits = format!(
+                "at most {FACTS_READ_MAX} facts, with names of at most {FACT_NAME_BYTES_MAX} bytes, not {}",
+                quoted(&name)
+            );
+            return Err(Stopped::new(FaultKind::TooManyFacts, limits).into());
         }
         if !self.contents.fact_names.contains(&name) {
             // Recorded too, so that the decision record shows the name.
+            let undeclared = Stopped::new(FaultKind::UndeclaredFact, quoted(&name));
             self.read.push(FactRead { name, value: None });
-            return Err(Stopped(EvaluationFault::UndeclaredFact).into());
+            return Err(undeclared.into());
         }
         let value = self.facts.get(&name).map(str::to_owned);
         self.read.push(FactRead { name, value: value.clone() });
@@ -95,7 +124,10 @@ impl data::Host for State {
         let n_argument_bytes = file.len().saturating_add(pointer.len()).max(DATA_LOOKUP_BYTES);
         let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(n_argument_bytes);
         match self.data_bytes_left.checked_sub(n_bytes) {
-            None => Err(Stopped(EvaluationFault::TooMuchData).into()),
+            None => {
+                let limit = format!("more than {DATA_BYTES_READ_MAX} bytes, at last from {}", quoted(&file));
+                Err(Stopped::new(FaultKind::TooMuchData, limit).into())
+            }
             Some(left) => {
                 self.data_bytes_left = left;
                 Ok(value.map(Cow::into_owned))
@@ -116,14 +148,15 @@ impl ResourceLimiter for State {
         // A guest may have several memories; `current` is of one of them.
         let memory_bytes = self.memory_bytes.saturating_add(desired.saturating_sub(current));
         if memory_bytes > self.memory_bytes_max {
-            return Err(Stopped(EvaluationFault::Memory).into());
+            let limit = format!("{memory_bytes} bytes, {} are allowed", self.memory_bytes_max);
+            return Err(Stopped::new(FaultKind::Memory, limit).into());
         }
         self.memory_bytes = memory_bytes;
         Ok(true)
     }
 
-    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        Err(Stopped(EvaluationFault::Memory).into())
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(Stopped::new(FaultKind::Memory, error.to_string()).into())
     }
 
     /// The pool limits the size of tables to [`crate::limits::TABLE_ELEMENTS_MAX`].
@@ -131,7 +164,7 @@ impl ResourceLimiter for State {
         Ok(true)
     }
 
-    fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        Err(Stopped(EvaluationFault::Memory).into())
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(Stopped::new(FaultKind::Memory, error.to_string()).into())
     }
 }

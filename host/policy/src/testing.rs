@@ -164,7 +164,7 @@ fn encode(mut module: Vec<u8>, contract: &str, world: &str) -> Vec<u8> {
     ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
 }
 
-/// A signed bundle of a component, without data or vectors. It declares the codes of payment-guard and the facts `x.*`.
+/// A signed bundle of a component, without data or vectors. It declares the codes of payment-guard and the facts `velocity.*`.
 pub fn bundle_of(engine: &PolicyEngine, wasm: &[u8], change: impl FnOnce(&mut Manifest)) -> Bundle {
     bundle_with(engine, wasm, &[], change)
 }
@@ -180,7 +180,7 @@ pub fn bundle_with(
     let files = with(&with(&bare, data).unwrap(), &[(COMPONENT_FILE, wasm)]).unwrap();
     let files = pack::complete(engine, &files).unwrap();
     let change = |manifest: &mut Manifest| {
-        manifest.facts = vec!["x.*".into()];
+        manifest.facts = vec!["velocity.*".into()];
         change(manifest);
     };
     verify(signed(&files, &[&key(1)], change), &author()).unwrap()

@@ -5,16 +5,15 @@
 //! the higher numbers too.
 
 use crate::evaluator::Evaluator;
-use crate::fault::EvaluationFault;
 use crate::known::{Disagreement, Known};
-use gateway_domain::policy::{FactRead, Facts, Recorded, Request, SpendingTotals};
+use gateway_domain::policy::{FactRead, Facts, Fault, Recorded, Request, SpendingTotals};
 
 /// Why a payment does not count as allowed with a verifier's own totals.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TotalsError {
     /// This host could not evaluate. Another attempt may succeed.
-    #[error("the policy cannot be evaluated now: {}", .0.kind())]
-    Host(EvaluationFault),
+    #[error("the policy cannot be evaluated now: {0}")]
+    Host(Fault),
     /// The policy does not allow the payment with these totals.
     #[error(transparent)]
     Denied(Disagreement),
@@ -33,11 +32,11 @@ impl Known<'_> {
         let Some(raised) = raised(&recorded.facts, totals) else { return Ok(()) };
         // With other totals a policy may read more facts than before.
         let facts = Facts::from_pairs(self.facts().into_iter().chain(raised));
-        let evaluation = evaluator.evaluate(request, &facts, evaluator.fuel_max());
-        if let Some(fault) = evaluation.fault.filter(|fault| !fault.is_repeatable()) {
-            return Err(TotalsError::Host(fault));
+        let outcome = evaluator.evaluate(request, &facts, evaluator.fuel_max());
+        if let Some(fault) = outcome.host_fault() {
+            return Err(TotalsError::Host(fault.clone()));
         }
-        let outcome = evaluation.outcome.raise_quorum_to(recorded.required_approvals);
+        let outcome = outcome.raise_quorum_to(recorded.required_approvals);
         self.check_outcome(&outcome).map_err(TotalsError::Denied)
     }
 }

@@ -14,15 +14,16 @@ mod random;
 
 pub(crate) use context::Wasi;
 
-use crate::fault::{EvaluationFault, Stopped};
+use crate::fault::Stopped;
 use crate::state::State;
+use gateway_domain::policy::FaultKind;
 use std::panic::resume_unwind;
 use std::sync::LazyLock;
 use std::thread;
 use tokio::runtime::{Builder, Handle, Runtime};
-use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, Linker, LinkerInstance, Resource, ResourceTable, WasmList};
+use wasmtime::{Engine, StoreContextMut};
 use wasmtime_wasi::cli::WasiCli;
 use wasmtime_wasi::filesystem::WasiFilesystem;
 use wasmtime_wasi::p2::bindings::sync::io::streams::StreamError;
@@ -67,7 +68,7 @@ fn interface(import: &str) -> Option<&str> {
 }
 
 /// Links the interfaces above. If `component` imports a function that the linked version does not have, calling it stops the
-/// evaluation with [`EvaluationFault::NotGiven`].
+/// evaluation with [`FaultKind::NotGiven`].
 ///
 /// # Errors
 /// When a name is defined twice.
@@ -99,13 +100,13 @@ pub(crate) fn link(
     wasi_random::insecure::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
     wasi_random::insecure_seed::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
     wasi_random::random::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
-    discard_output(linker)?;
+    take_output(linker)?;
     stop_at_unknown_functions(linker, engine, component)
 }
 
-/// Accepts all writes without copying them from the guest, so that much output uses the guest's fuel and not the host's time.
-/// Splicing would copy, so it stops the evaluation.
-fn discard_output(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+/// Accepts all writes. Copies no more of them from the guest than a fault shows, so that much output uses the guest's fuel and not the
+/// host's time. Splicing would copy, so it stops the evaluation.
+fn take_output(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     type Output = Resource<DynOutputStream>;
     type Written = Result<(), StreamError>;
     const ACCEPTED: Written = Ok(());
@@ -113,7 +114,15 @@ fn discard_output(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut streams = linker.instance(&format!("wasi:io/streams@{VERSION}"))?;
     for write in ["write", "blocking-write-and-flush"] {
         let name = format!("[method]output-stream.{write}");
-        streams.func_wrap(&name, |_, (_, _): (Output, WasmList<u8>)| Ok((ACCEPTED,)))?;
+        streams.func_wrap(
+            &name,
+            |mut store: StoreContextMut<'_, State>, (_, bytes): (Output, WasmList<u8>)| {
+                let room = store.data().room();
+                let kept: Vec<_> = bytes.as_le_slice(&store).iter().take(room).copied().collect();
+                store.data_mut().write(&kept);
+                Ok((ACCEPTED,))
+            },
+        )?;
     }
     for write in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
         let name = format!("[method]output-stream.{write}");
@@ -121,8 +130,8 @@ fn discard_output(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     }
     for splice in ["splice", "blocking-splice"] {
         let name = format!("[method]output-stream.{splice}");
-        streams.func_wrap(&name, |_, (_, _, _): (Output, Resource<DynInputStream>, u64)| {
-            Err::<(Result<u64, StreamError>,), _>(Stopped(EvaluationFault::NotGiven).into())
+        streams.func_wrap(&name, move |_, (_, _, _): (Output, Resource<DynInputStream>, u64)| {
+            Err::<(Result<u64, StreamError>,), _>(Stopped::new(FaultKind::NotGiven, splice).into())
         })?;
     }
     linker.allow_shadowing(false);
@@ -143,8 +152,10 @@ fn stop_at_unknown_functions(
         for (name, item) in imported.exports(engine) {
             if let ComponentItem::ComponentFunc(_) = item.ty {
                 // Fails for a function that is defined already.
-                let _is_defined =
-                    instance.func_new(name, |_, _, _, _| Err(Stopped(EvaluationFault::NotGiven).into()));
+                let named = format!("{interface}/{name}");
+                let _is_defined = instance.func_new(name, move |_, _, _, _| {
+                    Err(Stopped::new(FaultKind::NotGiven, named.clone()).into())
+                });
             }
         }
     }

@@ -21,8 +21,8 @@ use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::{
-    Commit, CommitOperations, Committed, Created, DecisionRecord, EventId, KeyChange, KeyFilter, ListRecords,
-    OperationFilter, Place, ReadLog, ReadOperations, Record,
+    Asked, Commit, CommitOperations, Committed, Created, DecisionRecord, EventId, KeyChange, KeyFilter,
+    ListRecords, OperationFilter, Place, ReadLog, ReadOperations, Record,
 };
 use gateway_store::{Cursor, Decisions, Fsck, Store};
 use measured::{LARGE, Measured, SMALL, written};
@@ -343,5 +343,11 @@ fn refusal(number: u64) -> Measured<DecisionRecord> {
     let Submission { tenant, submitter, intent_hash, intent, key, operation_id, policy, .. } = submission;
     let (moment, key_ref, approvals) = (Moment::Submit, key.key_ref, Vec::new());
     let input = Input { moment, intent_hash, tenant, key_ref, submitter, intent, approvals };
-    Ok(DecisionRecord { at_ms: EpochMs(number * APART_MS), operation_id, input, outcome: policy })
+    Ok(DecisionRecord {
+        at_ms: EpochMs(number * APART_MS),
+        operation_id,
+        asked: Asked::default(),
+        input,
+        outcome: policy,
+    })
 }

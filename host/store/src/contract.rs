@@ -95,6 +95,7 @@ macro_rules! contract_cases {
             decisions::cursor_of_another_history_is_unknown
             decisions::only_the_newest_previews_are_kept
             decisions::latest_decisions_are_merged_from_all_lists
+            decisions::search_finds_what_fits_in_all_lists
             spending::admitted_payments_are_summed_by_party_and_window
             spending::payment_counts_from_its_decision_until_it_fails
             spending::only_payments_are_summed

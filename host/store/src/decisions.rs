@@ -4,51 +4,14 @@
 //! that changed no operation, or in the previews. Each list only grows at its end, so a [`Cursor`] holds the position
 //! in all three.
 
+mod search;
 mod view;
 
 pub use view::Decisions;
 
-use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::policy::{Input, Outcome};
-use gateway_domain::time::EpochMs;
-use gateway_engine::ports::EventId;
+use gateway_engine::ports::{DecisionPosition, EventId, RecordedDecision};
 use std::fmt;
 use std::str::FromStr;
-
-/// A recorded policy decision.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedDecision {
-    /// The position of the record.
-    pub position: DecisionPosition,
-    /// The operation that was evaluated; `None` for a preview.
-    pub operation_id: Option<OperationId>,
-    /// The time of the evaluation.
-    pub at_ms: EpochMs,
-    /// The input of the evaluation.
-    pub input: Input,
-    /// The outcome of the evaluation.
-    pub outcome: Outcome,
-    /// The stored hash of the record; for a decision in an event, that of the event.
-    pub hash: Hex32,
-    /// Whether the record matches its stored hash; for a decision in an event, whether all events up to it do.
-    pub is_intact: bool,
-}
-
-/// The list that a decision is in, and its position there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DecisionPosition {
-    /// In an event of an operation.
-    Event {
-        /// The event's index in the log of all events, from 0.
-        ledger_index: u64,
-        /// The event's number within its operation, from 1.
-        seq: u64,
-    },
-    /// Among the refusals and faults, from 1.
-    Refusal(u64),
-    /// Among the previews, from 1.
-    Preview(u64),
-}
 
 /// A position in the three lists. The default is the beginning. New records are only added after every earlier
 /// cursor; the oldest refusals and previews are removed. Each record is named by its index and hash: a store that was restored from an older
@@ -109,6 +72,7 @@ impl FromStr for Cursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gateway_domain::ids::Hex32;
 
     #[test]
     fn cursor_parses_from_its_printed_form() {

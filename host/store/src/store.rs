@@ -193,7 +193,7 @@ impl Store {
         &self,
         record: DecisionRecord,
         token: Option<Token>,
-    ) -> Result<RateLimited<()>, Unavailable> {
+    ) -> Result<RateLimited<Option<u64>>, Unavailable> {
         let (operation_id, repeats) = (record.operation_id, record.input.moment == Moment::Admission);
         let write = DecisionWrite { operation_id, row: encode::decision(&record)?, repeats, token };
         self.database.write(write, "a policy decision could not be written").await
@@ -216,8 +216,11 @@ impl CommitOperations for Store {
         }
     }
 
-    async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
-        self.write_decision(record, None).await.map(drop)
+    async fn decision_record(&self, record: DecisionRecord) -> Result<Option<u64>, Unavailable> {
+        match self.write_decision(record, None).await? {
+            RateLimited::Written { written, .. } => Ok(written),
+            RateLimited::Conflict | RateLimited::Exhausted { .. } => Ok(None),
+        }
     }
 
     async fn commit_with_token(
@@ -232,7 +235,7 @@ impl CommitOperations for Store {
         &self,
         record: DecisionRecord,
         token: Token,
-    ) -> Result<RateLimited<()>, Unavailable> {
+    ) -> Result<RateLimited<Option<u64>>, Unavailable> {
         self.write_decision(record, Some(token)).await
     }
 

@@ -117,7 +117,7 @@ fn undeclared_fact_is_reported_by_name() {
     }
     alter_manifest(folder.path(), |manifest| manifest["facts"] = json!([]));
     bundle(folder.path(), &["complete", "."]).ok();
-    let undeclared = "undeclared_fact `deployment.permitted_recipients`";
+    let undeclared = "undeclared_fact: `deployment.permitted_recipients`";
     let tested = bundle(folder.path(), &["test", "."]).findings();
     assert!(tested.contains(&format!("\n  fault     {undeclared}\n")), "{tested}");
     let json = bundle(folder.path(), &["test", ".", "--json"]).findings();
@@ -128,7 +128,7 @@ fn undeclared_fact_is_reported_by_name() {
     let finding = format!("vector_faults: a vector ends in the fault {undeclared}, not in a verdict\n");
     assert!(linted.contains(&finding), "{linted}");
     let refused = sign(folder.path(), ".").error_line();
-    assert!(refused.contains("gives the fault undeclared_fact `deployment."), "{refused}");
+    assert!(refused.contains("gives the fault undeclared_fact: `deployment."), "{refused}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub(crate) use gateway_policy::testing::{key, write_folder};
 
 /// Enough fuel for the default policy to describe itself, and too little to evaluate.
-const FUEL_STARVED: u64 = 2_000;
+pub(crate) const FUEL_STARVED: u64 = 2_000;
 
 /// The default policy with this sequence, and so another hash, signed by `signer`.
 pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {

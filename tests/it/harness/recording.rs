@@ -5,7 +5,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::REJECTIONS_REQUIRED;
 use gateway_domain::policy::{Facts, Moment, Outcome, Request, Statement};
-use gateway_engine::ports::EvaluatePolicy;
+use gateway_engine::ports::{Declared, EvaluatePolicy};
 use std::sync::{Arc, Mutex};
 
 /// The reference of payments that two rejections end, besides what the policy says.
@@ -55,8 +55,8 @@ impl EvaluatePolicy for RecordingPolicy {
         outcome
     }
 
-    fn denies_for(&self, bundle_hash: Hex32, code: &str) -> bool {
-        self.host.denies_for(bundle_hash, code)
+    fn declared(&self, bundle_hash: Hex32, code: &str) -> Option<Declared> {
+        self.host.declared(bundle_hash, code)
     }
 
     fn may_read_facts(&self, beginning: &str) -> bool {

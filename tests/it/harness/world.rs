@@ -73,8 +73,9 @@ impl Answer {
             self.json
         );
         let members = self.json.as_object().unwrap().keys();
-        let members: Vec<_> =
-            members.filter(|name| !["errors", "reasons"].contains(&name.as_str())).collect();
+        let members: Vec<_> = members
+            .filter(|name| !["errors", "reasons", "bundle_hash", "decision_id"].contains(&name.as_str()))
+            .collect();
         assert_eq!(members, ["error", "message", "request_id"], "members of an error body");
         assert_eq!(self.json["request_id"], self.header("x-request-id"));
         self.json["message"].as_str().unwrap().to_owned()
@@ -146,6 +147,7 @@ pub(super) async fn real_ports(
         commits: store.clone(),
         reads: store.clone(),
         lists: store.clone(),
+        decisions: store.clone(),
         log: store.clone(),
         webhooks: store.clone(),
         checkpoints: Arc::new(LogSigner::new(settings.log_origin.clone(), &log_seed)),

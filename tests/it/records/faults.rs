@@ -1,6 +1,8 @@
-//! A policy that fails in the middle of an operation: the operation stays as it was, and the fault is recorded.
+//! A policy that fails in the middle of an operation. Its fault is a denial, recorded once, and no request is to be sent again.
 
-use crate::harness::bundles::{Site, key, release, starved_release, undeclaring_release, wait_until_active};
+use crate::harness::bundles::{
+    FUEL_STARVED, Site, key, release, starved_release, undeclaring_release, wait_until_active,
+};
 use crate::harness::custody;
 use crate::harness::process::{Process, stdout};
 use crate::harness::samples::{approval, path, payment};
@@ -52,7 +54,7 @@ impl Gateway {
         };
         ours.map(|line| {
             assert_eq!(line["intact"], true, "{line}");
-            ["/place", "/outcome/decision", "/outcome/fault", "/outcome/bundle_hash"]
+            ["/place", "/outcome/decision", "/outcome/fault/kind", "/outcome/bundle_hash"]
                 .map(|pointer| text(&line, pointer))
         })
         .collect()
@@ -64,15 +66,22 @@ fn record(place: &str, decision: &str, fault: &str, bundle: &BundleFiles) -> [St
     [place, decision, fault, &bundle.bundle_hash().unwrap().to_string()].map(str::to_owned)
 }
 
+/// A refusal by a starved policy, with what its author needs to mend it.
+#[track_caller]
+fn assert_starved(refused: &Value) {
+    assert_eq!(refused["error"], "policy_rejected", "{refused}");
+    let detail = format!("{FUEL_STARVED} fuel, all that is allowed");
+    assert_eq!(
+        refused["reasons"],
+        json!([{ "code": "policy_fault:out_of_fuel", "detail": detail, "text": "", "remedy": "" }])
+    );
+    assert!(!refused["message"].as_str().unwrap().contains("again"), "{refused}");
+}
+
 #[test]
-fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
-    let [good, starved_at_approval, good_again, starved_at_admission, good_at_last] = [
-        release(1, &key(1)),
-        starved_release(2, &key(1)),
-        release(3, &key(1)),
-        starved_release(4, &key(1)),
-        release(5, &key(1)),
-    ];
+fn policy_fault_refuses_an_approval_and_ends_an_operation_at_its_admission() {
+    let [good, starved_at_approval, good_again, starved_at_admission] =
+        [release(1, &key(1)), starved_release(2, &key(1)), release(3, &key(1)), starved_release(4, &key(1))];
     let site = Site::new();
     site.offer(&good);
     let process = site.start_with(&RULES, None);
@@ -84,8 +93,7 @@ fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
     gateway.payment = gateway.post("/v1/operations/sign", &payment("faulty"), 200)["operation"].clone();
 
     gateway.activate(&starved_at_approval);
-    let refused = gateway.approve("alice", 503);
-    assert_eq!(refused["error"], "policy_unavailable", "{refused}");
+    assert_starved(&gateway.approve("alice", 403));
     assert_eq!(
         (&gateway.view()["state"], &gateway.view()["approvals"]["approved"]),
         (&json!("pending_approval"), &json!(0))
@@ -101,24 +109,15 @@ fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
     assert_eq!(gateway.exported("admission"), [] as [[String; 4]; 0]);
     gateway.activate(&starved_at_admission);
     gateway.post(&custody::path(&create, "/execute"), &json!({}), 200);
-    for _ in 0..2 {
-        let refused = gateway.approve("bob", 503);
-        assert_eq!(refused["error"], "policy_unavailable", "{refused}");
-    }
-    assert_eq!(gateway.view()["state"], "pending_approval");
-    let at_admission = record("refusal", "DENY", "out_of_fuel", &starved_at_admission);
+    assert_starved(&gateway.approve("bob", 403));
+    let view = gateway.view();
     assert_eq!(
-        gateway.exported("admission"),
-        std::slice::from_ref(&at_admission),
-        "evaluated twice, recorded once"
+        (&view["state"], &view["failure"]["code"]),
+        (&json!("failed"), &json!("policy_rejected")),
+        "{view}"
     );
-
-    gateway.activate(&good_at_last);
-    assert_eq!(gateway.approve("bob", 200)["state"], "admitted");
-    let admitted = record("operation", "ALLOW", "", &good_at_last);
-    let mut admissions = gateway.exported("admission");
-    admissions.sort();
-    assert_eq!(admissions, [admitted, at_admission]);
+    let at_admission = record("operation", "DENY", "out_of_fuel", &starved_at_admission);
+    assert_eq!(gateway.exported("admission"), [at_admission]);
 }
 
 #[test]
@@ -127,9 +126,12 @@ fn fact_that_the_manifest_does_not_declare_is_named_to_client_and_operator() {
     site.offer(&undeclaring_release(1, &key(1)));
     let mut process = site.start(0, None);
     let (status, refused) = process.call("POST", "/v1/operations/sign", Some(&payment("undeclared")));
-    assert_eq!((status, &refused["error"]), (503, &json!("policy_unavailable")), "{refused}");
-    let undeclared = "undeclared_fact `deployment.permitted_recipients`";
-    assert!(refused["message"].as_str().unwrap().contains(undeclared), "{refused}");
+    assert_eq!((status, &refused["error"]), (403, &json!("policy_rejected")), "{refused}");
+    let (kind, fact) = ("undeclared_fact", "`deployment.permitted_recipients`");
+    assert!(
+        refused["message"].as_str().unwrap().ends_with(&format!("policy_fault:{kind}: {fact}")),
+        "{refused}"
+    );
     let line = process.wait_for_line("policy evaluation failed");
-    assert!(line.contains(undeclared), "{line}");
+    assert!(line.contains(kind) && line.contains(fact), "{line}");
 }

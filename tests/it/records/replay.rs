@@ -21,11 +21,11 @@ fn replay_reproduces_every_decision_of_real_flows() {
         at("operation").map(|line| line["operation_id"].as_str().unwrap()).collect();
     assert_eq!(operations.len(), 6);
     operations.iter().for_each(|id| replay(&[id]));
-    at("refusal").for_each(|line| replay(&["--decision", &line["index"].to_string()]));
-    at("preview").for_each(|line| replay(&["--preview", &line["index"].to_string()]));
+    at("refusal").for_each(|line| replay(&[line["decision_id"].as_str().unwrap()]));
+    at("preview").for_each(|line| replay(&[line["decision_id"].as_str().unwrap()]));
     assert_eq!(n_same, lines.len(), "some exported decisions were not replayed");
 
-    let (code, out, _) = recorded.run(&["policy", "replay", &recorded.paid, "--seq", "1"]);
+    let (code, out, _) = recorded.run(&["policy", "replay", &format!("{}-1", recorded.paid)]);
     assert_eq!((code, out.lines().count()), (0, 1));
     // Replays read the bundle from the store, which keeps every activated bundle, and not from the folder.
     let other_bundle = [("policy_bundle", "no/such/folder")];
@@ -36,10 +36,8 @@ fn replay_reproduces_every_decision_of_real_flows() {
 #[test]
 fn replay_without_the_decision_or_its_bundle_exits_with_2() {
     let recorded = RecordedDecisions::record();
-    for arguments in
-        [&["--decision", "99"][..], &["--preview", "99"], &[&"0".repeat(64)], &[&recorded.paid, "--seq", "2"]]
-    {
-        let (code, out, err) = recorded.run(&[&["policy", "replay"], arguments].concat());
+    for arguments in ["refusal-99", "preview-99", &"0".repeat(64), &format!("{}-2", recorded.paid)] {
+        let (code, out, err) = recorded.run(&["policy", "replay", arguments]);
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
         assert!(err.contains("no such decision"), "{err}");
     }
@@ -73,14 +71,14 @@ const DAMAGES: [Damage; 7] = [
         "policy_decisions",
         "recipient_not_permitted",
         "recipient_not_permittee",
-        &["--decision", "2"],
+        &["refusal-2"],
         &["record", "reasons"],
     ),
     (
         "policy_previews",
         "\"quorum\":{",
-        "\"fault\":\"trap\",\"quorum\":{",
-        &["--preview", "1"],
+        "\"fault\":{\"kind\":\"trap\"},\"quorum\":{",
+        &["preview-1"],
         &["record", "fault"],
     ),
 ];
@@ -100,8 +98,10 @@ async fn replay_names_every_altered_field() {
             run_sql(&path, format!("UPDATE {table} SET {column} = replace({column}, '{from}', '{to}')"))
                 .await;
         }
-        let record: Vec<&str> = if record.is_empty() { vec![&paid, "--seq", "1"] } else { record.to_vec() };
-        let (code, out, err) = run(damaged.path(), &[], &[&["policy", "replay"], &record[..]].concat());
+        let submission = [format!("{paid}-1")];
+        let submission: Vec<_> = submission.iter().map(String::as_str).collect();
+        let record = if record.is_empty() { &submission } else { record };
+        let (code, out, err) = run(damaged.path(), &[], &[&["policy", "replay"], record].concat());
         assert_eq!(code, 1, "{from}: {out}{err}");
         for field in fields {
             assert!(out.contains(&format!("\n  {field}: recorded ")), "{from}: {field}: {out}");

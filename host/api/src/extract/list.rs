@@ -3,7 +3,7 @@
 use super::query::{self, invalid_query};
 use crate::error::ApiError;
 use gateway_domain::canonical;
-use gateway_domain::ids::{Hex32, KeyRef};
+use gateway_domain::ids::KeyRef;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Created, Place};
 use gateway_service::strict::TEXT_BYTES_MAX;
@@ -63,30 +63,52 @@ impl Filters {
         self.text(name).map(|text| query::word(name, text, all, as_str)).transpose()
     }
 
+    /// The value of a filter that is a time.
+    pub fn time(&self, name: &str) -> Result<Option<EpochMs>, ApiError> {
+        let digits = |text| query::digits(text).map(EpochMs);
+        let wrong = || invalid_query(format!("`{name}` must be a time in milliseconds since 1970"));
+        self.text(name).map(|text| digits(text).ok_or_else(wrong)).transpose()
+    }
+
     /// The filters `created_after_ms` and `created_before_ms`.
     pub fn created(&self) -> Result<Created, ApiError> {
-        let time = |name| {
-            let digits = |text| query::digits(text).map(EpochMs);
-            let wrong = || invalid_query(format!("`{name}` must be a time in milliseconds since 1970"));
-            self.text(name).map(|text| digits(text).ok_or_else(wrong)).transpose()
-        };
-        Ok(Created { after: time("created_after_ms")?, before: time("created_before_ms")? })
+        Ok(Created { after: self.time("created_after_ms")?, before: self.time("created_before_ms")? })
+    }
+}
+
+/// A place in a list, as the beginning of a cursor.
+pub trait Placed: Sized {
+    /// Its parts, none of which has a `-`.
+    fn parts(self) -> Vec<String>;
+
+    /// The place that has these parts.
+    fn of(parts: &[&str]) -> Option<Self>;
+}
+
+impl Placed for Place {
+    fn parts(self) -> Vec<String> {
+        vec![self.created_at.0.to_string(), self.id.to_string()]
+    }
+
+    fn of(parts: &[&str]) -> Option<Self> {
+        let [created_at, id] = parts else { return None };
+        Some(Self { created_at: EpochMs(query::digits(created_at)?), id: id.parse().ok()? })
     }
 }
 
 /// The parsed query of a list.
 #[derive(Debug)]
-pub struct ListQuery {
+pub struct ListQuery<P> {
     /// The maximum of entries.
     pub n_max: u32,
     /// The place that the cursor names.
-    pub after: Option<Place>,
+    pub after: Option<P>,
     /// What the list is restricted to.
     pub filters: Filters,
     digest: String,
 }
 
-impl ListQuery {
+impl<P: Placed> ListQuery<P> {
     /// Parses the query of a list that knows these filters.
     ///
     /// # Errors
@@ -101,10 +123,10 @@ impl ListQuery {
         Ok(Self { n_max, after, filters, digest })
     }
 
-    /// The cursor of the page that begins after this place: a time, an id, and a digest of what the list is restricted to.
+    /// The cursor of the page that begins after this place: its parts, and a digest of what the list is restricted to.
     #[must_use]
-    pub fn cursor(&self, next: Option<Place>) -> Option<String> {
-        next.map(|Place { created_at, id }| format!("{}-{id}-{}", created_at.0, self.digest))
+    pub fn cursor(&self, next: Option<P>) -> Option<String> {
+        next.map(|place| format!("{}-{}", place.parts().join("-"), self.digest))
     }
 }
 
@@ -126,17 +148,13 @@ fn shown(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-fn place(cursor: &str, digest: &str) -> Result<Place, ApiError> {
+fn place<P: Placed>(cursor: &str, digest: &str) -> Result<P, ApiError> {
     let wrong = || invalid_query("`cursor` must be the `next_cursor` of a page of this list".to_owned());
-    let mut parts = cursor.split('-');
-    let (created_at, id) = (parts.next().and_then(query::digits), parts.next());
-    let id = id.and_then(|id| id.parse::<Hex32>().ok());
-    let (Some(created_at), Some(id), Some(of), None) = (created_at, id, parts.next(), parts.next()) else {
-        return Err(wrong());
-    };
+    let (parts, of) = cursor.rsplit_once('-').ok_or_else(wrong)?;
+    let place = P::of(&parts.split('-').collect::<Vec<_>>()).ok_or_else(wrong)?;
     if of != digest {
         let message = "`cursor` is of another list, or of other filters: give the filters of the page before, or no cursor";
         return Err(invalid_query(message.to_owned()));
     }
-    Ok(Place { created_at: EpochMs(created_at), id })
+    Ok(place)
 }

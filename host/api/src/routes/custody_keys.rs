@@ -27,6 +27,7 @@ use gateway_domain::intent::Bip32;
 use gateway_domain::key::KeyState;
 use gateway_engine::ports::KeyFilter;
 use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
+use gateway_service::layers::current_request_id;
 
 /// Submits the creation of a key: distributed key generation among its participants.
 #[utoipa::path(
@@ -50,7 +51,9 @@ pub async fn create(
     check_tenant(&caller.principal, &submitter, &tenant)?;
     let body_digest = body_digest(&intent, &submitter)?;
     let unknown_fields = body.unknown.clone();
-    let submit = Submit { tenant, submitter, idempotency_key: None, intent, body_digest, unknown_fields };
+    let request_id = current_request_id();
+    let submit =
+        Submit { tenant, submitter, idempotency_key: None, intent, body_digest, unknown_fields, request_id };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
     submission_answer(&app, &body.unknown, &submitted, rejects).await
 }
@@ -254,7 +257,9 @@ async fn submit<R: KeyRequest>(
     let tenant = app.engine().key_owner(&KeyTarget { visibility, key_ref: key_ref.clone() }).await?;
     let body_digest = body_digest(&intent, &submitter)?;
     let unknown_fields = body.unknown.clone();
-    let submit = Submit { tenant, submitter, idempotency_key, intent, body_digest, unknown_fields };
+    let request_id = current_request_id();
+    let submit =
+        Submit { tenant, submitter, idempotency_key, intent, body_digest, unknown_fields, request_id };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
     submission_answer(app, &body.unknown, &submitted, rejects).await
 }

@@ -23,7 +23,7 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::names::is_same_person;
 use gateway_domain::operation::{self, Recovery, Requester};
-use gateway_engine::ports::{OperationFilter, Record};
+use gateway_engine::ports::{OperationFilter, Place, Record};
 use gateway_engine::{
     Approve, Cancel, Execute, ListOperations, Page, Publish, Recover, Reject, Submitted, Target,
 };
@@ -130,7 +130,7 @@ macro_rules! operation_routes {
             body: Body<ApproveOperationRequest>,
         ) -> Answer<$View> {
             let requester = approver(&caller, &body, &body.value.subject_id, &body.value.roles)?;
-            let approve = Approve { requester, ..body.checked };
+            let approve = Approve { requester, request_id: current_request_id(), ..body.checked };
             let record = app.engine().approve(target(Family::$family, &caller, id), approve).await?;
             answer(&app, &record, &body.unknown).await
         }
@@ -152,7 +152,7 @@ macro_rules! operation_routes {
             body: Body<RejectOperationRequest>,
         ) -> Answer<$View> {
             let requester = approver(&caller, &body, &body.value.subject_id, &body.value.roles)?;
-            let reject = Reject { requester, ..body.checked };
+            let reject = Reject { requester, request_id: current_request_id(), ..body.checked };
             let record = app.engine().reject(target(Family::$family, &caller, id), reject).await?;
             answer(&app, &record, &body.unknown).await
         }
@@ -349,7 +349,7 @@ async fn find(
     app: &App,
     family: Family,
     caller: &Caller,
-    query: &ListQuery,
+    query: &ListQuery<Place>,
 ) -> Result<Page<Record>, ApiError> {
     let awaiting = awaited(caller, query)?;
     let filter = OperationFilter {
@@ -371,7 +371,7 @@ async fn find(
 }
 
 /// The subject of `awaiting=me`.
-fn awaited(caller: &Caller, query: &ListQuery) -> Result<Option<String>, ApiError> {
+fn awaited(caller: &Caller, query: &ListQuery<Place>) -> Result<Option<String>, ApiError> {
     let Some(()) = query.filters.word("awaiting", &[()], |()| "me")? else { return Ok(None) };
     match &caller.principal {
         Principal::Identified(identity) => Ok(Some(identity.subject_id.clone())),

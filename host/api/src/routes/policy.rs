@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, Uri};
 use gateway_auth::Scope::*;
 use gateway_engine::ports::PolicyStatus;
 use gateway_engine::{EngineError, Preview};
+use gateway_service::layers::current_request_id;
 use gateway_service::strict::Fault;
 
 /// Number of activations in one answer: default and maximum.
@@ -50,7 +51,8 @@ pub async fn preview(
 ) -> Result<(HeaderMap, Json<PolicyPreview>), ApiError> {
     let (intent, approvals) = body.checked;
     let submitter = bind_caller(&caller.principal, body.value.intent.client.parse()?)?;
-    let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };
+    let request_id = current_request_id();
+    let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals, request_id };
     let outcome = app.engine().preview(preview).await.map_err(within_intent)?;
     let warnings = Warning::unknown_members(&body.unknown);
     Ok((warning::headers(&warnings), Json(PolicyPreview::from(&outcome))))

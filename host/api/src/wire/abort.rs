@@ -67,6 +67,7 @@ impl RequestShape for CustodyAbortRequest {
             claimed_at_ms: self.aborted_at_ms,
             signature: signature.transpose()?.map(Box::new),
             requester: None,
+            request_id: None,
         })
     }
 }

@@ -158,6 +158,7 @@ impl RequestShape for ApproveOperationRequest {
             claimed_at_ms: self.approved_at_ms,
             signature: signature.transpose()?.map(Box::new),
             requester: None,
+            request_id: None,
         })
     }
 

@@ -44,6 +44,7 @@ impl RequestShape for RejectOperationRequest {
             claimed_at_ms: self.rejected_at_ms,
             signature: signature.transpose()?.map(Box::new),
             requester: None,
+            request_id: None,
         })
     }
 }

@@ -115,7 +115,7 @@ impl Claimed<'_> {
         let facts = facts_for(self.rules, self.key, terms, Some(&self.totals), NOW);
         let asked = operation.request(Moment::Admission, &operation.approvals);
         let evaluated = evaluator.evaluate(&asked, &facts, evaluator.fuel_max());
-        evaluated.outcome.raise_quorum_to(self.rules.required_approvals)
+        evaluated.raise_quorum_to(self.rules.required_approvals)
     }
 
     /// The request at this time, under the bundle [`STRICT`].

@@ -73,7 +73,7 @@ fn request(now: EpochMs) -> DecisionRequest {
     let evaluator = Evaluator::load(&engine(), &bundle).unwrap();
     let asked = operation.request(Moment::Admission, &operation.approvals);
     let facts = facts_for(&rules(), None, None, None, now);
-    let outcome = evaluator.evaluate(&asked, &facts, evaluator.fuel_max()).outcome;
+    let outcome = evaluator.evaluate(&asked, &facts, evaluator.fuel_max());
     DecisionRequest {
         events: chain(events),
         bundle_hash: outcome.bundle_hash,

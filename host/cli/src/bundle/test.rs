@@ -98,7 +98,7 @@ fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
     let n_vectors = vectors.len();
     for (file, vector) in vectors {
         let outcome = trial.evaluator.outcome(&file, &vector)?;
-        let (fault, actual) = (outcome.fault_text(), Expectation::from(outcome));
+        let (fault, actual) = (outcome.fault.as_ref().map(ToString::to_string), Expectation::from(outcome));
         shown.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
         if actual != vector.expect {
             failures.push(Failure { file, name: vector.name, expected: vector.expect, actual, fault });

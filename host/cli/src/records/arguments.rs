@@ -2,11 +2,13 @@
 
 use clap::Args;
 use gateway_domain::ids::OperationId;
+use gateway_domain::policy::{DecisionId, InvalidDecisionId};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_service::output::{EXIT_FAILED, EXIT_UNCHECKED};
 use gateway_store::{Cursor, OpenError};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 #[derive(Debug, Args)]
 #[group(skip)]
@@ -22,21 +24,44 @@ pub struct Export {
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct Replay {
-    /// Every decision of this operation
-    #[arg(value_name = "OPERATION_ID", required_unless_present_any = ["decision", "preview"])]
-    pub(super) operation: Option<OperationId>,
-    /// Of the operation, only the decision in this event
-    #[arg(long, value_name = "EVENT", requires = "operation")]
-    pub(super) seq: Option<u64>,
-    /// A refusal or a fault, by the `index` of its export
-    #[arg(long, value_name = "INDEX", conflicts_with_all = ["operation", "preview"])]
-    pub(super) decision: Option<u64>,
-    /// A preview, by the `index` of its export
-    #[arg(long, value_name = "INDEX", conflicts_with = "operation")]
-    pub(super) preview: Option<u64>,
+    #[command(flatten)]
+    pub(super) selected: Selected,
+}
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Explain {
+    #[command(flatten)]
+    pub(super) selected: Selected,
+}
+
+/// Which decisions a command is about.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub(super) struct Selected {
+    /// A decision, as a denial or an export names it (`refusal-N`, `preview-N`, `OPERATION_ID-EVENT`), or an operation: all decisions on it
+    #[arg(value_name = "ID")]
+    pub(super) id: SelectedId,
     /// The bundle that decided, if it is neither configured nor in the store
     #[arg(long, value_name = "DIRECTORY")]
     pub(super) bundle: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SelectedId {
+    Operation(OperationId),
+    Decision(DecisionId),
+}
+
+impl FromStr for SelectedId {
+    type Err = InvalidDecisionId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDecisionId> {
+        match text.parse() {
+            Ok(id) => Ok(Self::Operation(id)),
+            Err(_) => text.parse().map(Self::Decision),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 pub(super) const PAGE: usize = 256;
 
 /// The name of the lines' format.
-const FORMAT: &str = "svc/decision-record/v1";
+const FORMAT: &str = "svc/decision-record/v2";
 
 pub(super) async fn run(
     decisions: &Decisions,
@@ -46,8 +46,11 @@ fn line(decision: &RecordedDecision, cursor: Cursor) -> Value {
         "cursor": cursor.to_string(),
         "place": position,
         "index": index,
+        "decision_id": decision.id(),
         "operation_id": decision.operation_id,
         "seq": seq,
+        "request_id": decision.asked.request_id,
+        "idempotency_key": decision.asked.idempotency_key,
         "at_ms": decision.at_ms,
         "input": decision.input,
         "outcome": decision.outcome,

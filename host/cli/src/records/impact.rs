@@ -65,5 +65,5 @@ async fn evaluate_all(
 fn evaluate(candidate: &Evaluator, decision: &RecordedDecision, report: &mut Report) {
     let facts = Facts::recorded(&decision.outcome.facts);
     let answer = candidate.evaluate(&decision.input.request(), &facts, candidate.fuel_max());
-    report.add(decision, &compare::impact(&decision.outcome, &answer.outcome), answer.outcome.fuel_used);
+    report.add(decision, &compare::impact(&decision.outcome, &answer), answer.fuel_used);
 }

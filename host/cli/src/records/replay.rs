@@ -1,13 +1,14 @@
 //! `policy replay`: evaluates a past decision again, and compares.
 
+use super::arguments::{RecordsError, Replay, SelectedId};
 use super::bundle::DecidingBundles;
-use super::{RecordsError, Replay, export};
+use super::export;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::compare::{self, Difference};
 use gateway_domain::policy::{Facts, Input, Outcome};
-use gateway_policy::{EvaluationFault, Evaluator};
+use gateway_policy::Evaluator;
 use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED, Lines};
-use gateway_store::{DecisionPosition, Decisions, RecordedDecision};
+use gateway_store::{Decisions, RecordedDecision};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -25,11 +26,11 @@ enum Found {
 pub(super) async fn run(
     decisions: &Decisions,
     policy_bundle: &Path,
-    arguments: &Replay,
+    Replay { selected }: &Replay,
 ) -> Result<ExitCode, RecordsError> {
-    let mut bundles = DecidingBundles::new(decisions, policy_bundle, arguments.bundle.as_deref())?;
+    let mut bundles = DecidingBundles::new(decisions, policy_bundle, selected.bundle.as_deref())?;
     let (mut differs, mut unchecked) = (false, false);
-    for decision in select(decisions, arguments).await? {
+    for decision in select(decisions, selected.id).await? {
         let found = replay(&mut bundles, &decision).await?;
         differs |= matches!(found, Found::Differs(_));
         unchecked |= matches!(found, Found::Unchecked(_));
@@ -43,21 +44,14 @@ pub(super) async fn run(
 }
 
 /// The selected decisions, or an error if there are none.
-async fn select(decisions: &Decisions, selection: &Replay) -> Result<Vec<RecordedDecision>, RecordsError> {
-    let mut found = Vec::new();
-    if let Some(id) = selection.operation {
-        let is_selected = |decision: &RecordedDecision| match (selection.seq, decision.position) {
-            (Some(selected), DecisionPosition::Event { seq, .. }) => selected == seq,
-            (seq, _) => seq.is_none(),
-        };
-        found.extend(decisions.of_operation(id).await?.into_iter().filter(is_selected));
-    }
-    if let Some(index) = selection.decision {
-        found.extend(decisions.refusal(index).await?);
-    }
-    if let Some(index) = selection.preview {
-        found.extend(decisions.preview(index).await?);
-    }
+pub(super) async fn select(
+    decisions: &Decisions,
+    id: SelectedId,
+) -> Result<Vec<RecordedDecision>, RecordsError> {
+    let found = match id {
+        SelectedId::Operation(id) => decisions.of_operation(id).await?,
+        SelectedId::Decision(id) => decisions.find(id).await?.into_iter().collect(),
+    };
     if found.is_empty() { Err(RecordsError::NoSuchDecision) } else { Ok(found) }
 }
 
@@ -122,14 +116,13 @@ fn lines(decision: &RecordedDecision, found: &Found) -> Lines {
 
 /// Why an evaluation cannot be repeated: the host failed, not the bundle. `None` if it can.
 pub(crate) fn not_repeatable(outcome: &Outcome) -> Option<String> {
-    let fault = outcome.fault.as_deref().and_then(EvaluationFault::from_kind);
-    let fault = fault.filter(|fault| !fault.is_repeatable())?;
-    Some(format!("`{}` was a failure of the host, not of the bundle", fault.kind()))
+    let fault = outcome.host_fault()?;
+    Some(format!("`{}` was a failure of the host, not of the bundle", fault.kind.as_str()))
 }
 
 /// Evaluates the recorded input again with the recorded facts; returns what differs from the record.
 pub(crate) fn differences(evaluator: &Evaluator, input: &Input, recorded: &Outcome) -> Vec<Difference> {
     let facts = Facts::recorded(&recorded.facts);
     let again = evaluator.evaluate(&input.request(), &facts, evaluator.fuel_max());
-    compare::differences(recorded, &again.outcome)
+    compare::differences(recorded, &again)
 }

@@ -1,6 +1,6 @@
 //! Comparison of a recorded outcome with that of a re-run, or with that of a candidate bundle.
 
-use super::{Decision, FactRead, Outcome, Quorum, Statement};
+use super::{Decision, FactRead, FaultKind, Outcome, Quorum, Statement};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
     // The record's quorum was raised to the deployment's minimum. If the policy did not read that, only the record has it.
     let minimum = required_min(&recorded.facts).unwrap_or(recorded.quorum.required);
     let again = &again.clone().raise_quorum_to(minimum);
-    let fault = |outcome: &Outcome| outcome.fault.clone().unwrap_or("(none)".to_owned());
+    let fault = |outcome: &Outcome| outcome.fault.as_ref().map_or("(none)".to_owned(), ToString::to_string);
     let fields = [
         Difference::new("input_hash", recorded.input_hash, again.input_hash),
         Difference::new("bundle_id", &recorded.bundle_id, &again.bundle_id),
@@ -57,8 +57,8 @@ pub enum Impact {
     },
     /// It fails without a verdict.
     Fault {
-        /// The kind of failure.
-        kind: String,
+        /// The kind of fault.
+        kind: FaultKind,
     },
     /// It gives a verdict.
     Verdict(Changes),
@@ -86,7 +86,7 @@ pub struct Changes {
 pub fn impact(recorded: &Outcome, candidate: &Outcome) -> Impact {
     let known: BTreeSet<_> = recorded.facts.iter().map(|fact| &fact.name).collect();
     // An undeclared fact is the last one that the candidate reads, and a fault whatever its value.
-    let is_undeclared = candidate.fault.as_deref() == Some("undeclared_fact");
+    let is_undeclared = candidate.fault_kind() == Some(FaultKind::UndeclaredFact);
     let n_valued = candidate.facts.len().saturating_sub(usize::from(is_undeclared));
     let unknown =
         candidate.facts.iter().take(n_valued).map(|fact| &fact.name).filter(|name| !known.contains(name));
@@ -94,8 +94,8 @@ pub fn impact(recorded: &Outcome, candidate: &Outcome) -> Impact {
     if !facts.is_empty() {
         return Impact::Unknown { facts };
     }
-    if let Some(kind) = &candidate.fault {
-        return Impact::Fault { kind: kind.clone() };
+    if let Some(kind) = candidate.fault_kind() {
+        return Impact::Fault { kind };
     }
     let reasons = codes(&recorded.reasons) != codes(&candidate.reasons);
     let obligations = codes(&recorded.obligations) != codes(&candidate.obligations);
@@ -171,7 +171,7 @@ mod tests {
         ("reasons", |it| it.reasons[1].detail.push('x')),
         ("obligations", |it| it.obligations.clear()),
         ("quorum", |it| it.quorum.subjects[0].push('x')),
-        ("fault", |it| it.fault = Some("trap".into())),
+        ("fault", |it| it.fault = Some(FaultKind::Trap.into())),
         ("output_hash", |it| it.output_hash = Hex32::ZERO),
         ("fuel_used", |it| it.fuel_used += 1),
     ];
@@ -218,7 +218,7 @@ mod tests {
             (|it| it.reasons[0].detail.clear(), Impact::Verdict(Changes { wording: true, ..none })),
             (|it| it.quorum.required = 3, Impact::Verdict(Changes { quorum: true, ..none })),
             (|it| it.quorum.required = 1, Impact::Verdict(none)),
-            (|it| it.fault = Some("trap".into()), Impact::Fault { kind: "trap".into() }),
+            (|it| it.fault = Some(FaultKind::Trap.into()), Impact::Fault { kind: FaultKind::Trap }),
         ];
         for (mutate, expected) in cases {
             assert_eq!(of(mutate), expected);
@@ -232,10 +232,10 @@ mod tests {
     fn fact_not_in_the_record_is_unknown_and_one_without_value_is_known() {
         let mut candidate = outcome();
         candidate.facts.push(FactRead { name: "key.epoch".into(), value: None });
-        candidate.fault = Some("trap".into());
+        candidate.fault = Some(FaultKind::Trap.into());
         assert_eq!(impact(&outcome(), &candidate), Impact::Unknown { facts: vec!["key.epoch".into()] });
-        candidate.fault = Some("undeclared_fact".into());
-        let kind = "undeclared_fact".to_owned();
+        candidate.fault = Some(FaultKind::UndeclaredFact.into());
+        let kind = FaultKind::UndeclaredFact;
         assert_eq!(impact(&outcome(), &candidate), Impact::Fault { kind });
     }
 }

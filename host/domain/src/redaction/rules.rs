@@ -196,7 +196,7 @@ const OUTCOME: &Shape = &[&[
     ("input_hash", Parties),
     ("output_hash", Parties),
     ("fuel_used", Parties),
-    ("fault", Open),
+    ("fault", Members(&[&[("kind", Open), ("detail", Parties)]])),
 ]];
 
 const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];

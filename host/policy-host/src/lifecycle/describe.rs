@@ -3,12 +3,12 @@
 use super::Lifecycle;
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::FaultKind;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{
     ActivatedBundle, Activation, BundleDescription, BundleLimits, BundleValidity, CandidateBundle,
     DescribePolicies, PolicyHealth, PolicyStatus,
 };
-use gateway_policy::EvaluationFault;
 use gateway_policy::bundle::{MANIFEST_FILE, Manifest};
 
 #[async_trait]
@@ -41,7 +41,7 @@ impl DescribePolicies for Lifecycle {
     fn health(&self) -> PolicyHealth {
         PolicyHealth {
             bundle_hash: self.host.active().map(|evaluator| evaluator.bundle_hash()),
-            fault: self.host.fault(self.clock.now()).map(EvaluationFault::kind),
+            fault: self.host.fault(self.clock.now()).map(FaultKind::as_str),
             refused: self.refusals.standing(),
         }
     }

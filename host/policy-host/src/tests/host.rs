@@ -2,12 +2,13 @@
 
 use crate::PolicyHost;
 use crate::worker_pool::Lane;
+use gateway_domain::policy::FaultKind;
 use gateway_domain::policy::{Decision, Facts, Moment};
+use gateway_policy::Evaluator;
 use gateway_policy::limits::{
     FUEL_INLINE, FUEL_MAX, HEAVY_EVALUATIONS_WAITING_MAX, MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, TICK,
 };
 use gateway_policy::testing::{bundle_of, engine, facts, guest, load, payment};
-use gateway_policy::{EvaluationFault, Evaluator};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,8 +20,8 @@ async fn without_a_bundle_everything_is_denied() {
     let evaluation = PolicyHost::new()
         .evaluate_with_active(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"))
         .await;
-    assert_eq!(evaluation.fault, Some(EvaluationFault::NoActiveBundle));
-    assert_eq!(evaluation.outcome.decision, Decision::Deny);
+    assert_eq!(evaluation.fault_kind(), Some(FaultKind::NoActiveBundle));
+    assert_eq!(evaluation.decision, Decision::Deny);
 }
 
 #[tokio::test]
@@ -28,24 +29,20 @@ async fn evaluation_restarted_on_the_pool_gives_the_same_result_as_a_single_run(
     let count = "(loop $l
         (local.set $i (i32.add (local.get $i) (i32.const 1)))
         (br_if $l (i32.lt_u (local.get $i) (i32.const 100000))))
-        (call $get (i32.const 1024) (i32.const 3) (i32.const 512))
+        (call $get (i32.const 1024) (i32.const 10) (i32.const 512))
         i32.const 0";
     let (host, engine) = (PolicyHost::new(), engine());
-    host.activate(load(&engine, &guest(1, r#"(data (i32.const 1024) "x.a")"#, count)).unwrap());
+    host.activate(load(&engine, &guest(1, r#"(data (i32.const 1024) "velocity.a")"#, count)).unwrap());
     let sample = payment("acct-2", &["bob"]);
     let request = sample.request(Moment::Admission);
     let on_pool = host.evaluate_with_active(&request, &facts("2")).await;
     let evaluator = host.active().unwrap();
     assert_eq!(
-        evaluator.evaluate(&request, &facts("2"), FUEL_INLINE).fault,
-        Some(EvaluationFault::OutOfFuel)
+        evaluator.evaluate(&request, &facts("2"), FUEL_INLINE).fault_kind(),
+        Some(FaultKind::OutOfFuel)
     );
     assert_eq!(on_pool, evaluator.evaluate(&request, &facts("2"), u64::MAX));
-    assert!(
-        on_pool.fault.is_none()
-            && on_pool.outcome.fuel_used > FUEL_INLINE
-            && on_pool.outcome.facts.len() == 1
-    );
+    assert!(on_pool.fault.is_none() && on_pool.fuel_used > FUEL_INLINE && on_pool.facts.len() == 1);
 }
 
 #[tokio::test]
@@ -53,8 +50,9 @@ async fn new_bundle_replaces_the_active_one_in_one_step() {
     let (host, engine) = (PolicyHost::new(), engine());
     host.activate(load(&engine, &guest(1, "", "unreachable")).unwrap());
     let sample = payment("acct-2", &[]);
-    let fault = async || host.evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await.fault;
-    assert_eq!(fault().await, Some(EvaluationFault::Trap));
+    let fault =
+        async || host.evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await.fault_kind();
+    assert_eq!(fault().await, Some(FaultKind::Trap));
     host.activate(load(&engine, &guest(1, "", "i32.const 0")).unwrap());
     assert_eq!(fault().await, None);
 }
@@ -92,7 +90,7 @@ async fn work_that_costs_no_fuel_does_not_block_the_callers_thread() {
             let first = std::future::poll_fn(|cx| Poll::Ready(evaluation.as_mut().poll(cx))).await;
             blocked.push(started.elapsed());
             assert!(first.is_pending());
-            assert_eq!(evaluation.await.fault, Some(EvaluationFault::Deadline));
+            assert_eq!(evaluation.await.fault_kind(), Some(FaultKind::Deadline));
             assert!(is_heavy(&host, Moment::Submit) && !is_heavy(&host, Moment::Preview));
         }
         blocked.clear();
@@ -106,8 +104,7 @@ async fn memory_is_not_given_on_the_callers_thread() {
     let sample = payment("acct-2", &["bob"]);
     let (request, facts) = (sample.request(Moment::Submit), facts("2"));
     let pages_inline = MEMORY_BYTES_INLINE / 65_536;
-    for (grown, fault) in
-        [(pages_inline, None), (pages_inline * 2, None), (1 << 14, Some(EvaluationFault::Memory))]
+    for (grown, fault) in [(pages_inline, None), (pages_inline * 2, None), (1 << 14, Some(FaultKind::Memory))]
     {
         let body = format!("(drop (memory.grow (i32.const {}))) i32.const 0", grown - 1);
         let bundle = bundle_of(&engine, &guest(1, "", &body), |manifest| {
@@ -118,7 +115,7 @@ async fn memory_is_not_given_on_the_callers_thread() {
         // A single attempt could fail at its deadline on a busy machine.
         let is_inline = (0..ATTEMPTS_MAX).any(|_| evaluator.evaluate_inline(&request, &facts).is_some());
         assert_eq!(is_inline, grown == pages_inline, "{grown} pages");
-        assert_eq!(host.evaluate_with_active(&request, &facts).await.fault, fault, "{grown} pages");
+        assert_eq!(host.evaluate_with_active(&request, &facts).await.fault_kind(), fault, "{grown} pages");
         assert_eq!(is_heavy(&host, request.moment), !is_inline);
     }
 }
@@ -137,7 +134,7 @@ async fn no_preview_holds_up_a_decision() {
         let host = Arc::clone(&host);
         previews.spawn(async move {
             let sample = payment("acct-2", &["bob"]);
-            host.evaluate_with_active(&sample.request(Moment::Preview), &facts("2")).await.fault
+            host.evaluate_with_active(&sample.request(Moment::Preview), &facts("2")).await.fault_kind()
         });
     }
     while !is_heavy(&host, Moment::Preview) {
@@ -146,11 +143,14 @@ async fn no_preview_holds_up_a_decision() {
     assert!(!is_heavy(&host, Moment::Submit), "previews affected the choice for decisions");
     let sample = payment("acct-2", &["bob"]);
     for _ in 0..100 {
-        assert_eq!(host.evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await.fault, None);
+        assert_eq!(
+            host.evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await.fault_kind(),
+            None
+        );
         assert!(!is_heavy(&host, Moment::Submit));
     }
     let faults = previews.join_all().await;
-    assert!(faults.contains(&Some(EvaluationFault::PoolExhausted)), "the queue of previews is bounded");
+    assert!(faults.contains(&Some(FaultKind::PoolExhausted)), "the queue of previews is bounded");
 }
 
 fn is_heavy(host: &PolicyHost, moment: Moment) -> bool {
@@ -167,7 +167,7 @@ fn evaluations_run_side_by_side() {
                 for _ in 0..50 {
                     let evaluation =
                         evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
-                    assert_eq!(evaluation.fault, None);
+                    assert_eq!(evaluation.fault_kind(), None);
                 }
             });
         }

@@ -3,6 +3,7 @@
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::dsse::EnvelopeError;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::Fault;
 
 /// Why the engine cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -145,8 +146,8 @@ pub enum BundleError {
          with the SDK, or for the target `wasm32-wasip2`, or turn it into one with `wasm-tools component new`"
     )]
     CoreModule,
-    #[error("calling `describe` of `policy.wasm` failed: {}", .0.kind())]
-    Describe(crate::EvaluationFault),
+    #[error("calling `describe` of `policy.wasm` failed: {0}")]
+    Describe(Fault),
     #[error(
         "the bundle has no test vectors: add at least one to `tests/`, with the verdict that it must give"
     )]

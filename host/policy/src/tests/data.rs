@@ -4,8 +4,8 @@ use crate::bundle::Manifest;
 use crate::data::Data;
 use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES};
 use crate::testing::{bundle_with, engine, facts, guest, guest_of_1_0, load, payment};
-use crate::{BundleError, EvaluationFault, Evaluator};
-use gateway_domain::policy::{Decision, Moment};
+use crate::{BundleError, Evaluator};
+use gateway_domain::policy::{Decision, FaultKind, Moment};
 use gateway_policy_sdk::Data as _;
 
 const ALLOW: &str = "i32.const 0";
@@ -130,8 +130,8 @@ fn component_reads_its_bundles_data_up_to_a_limit() {
     let evaluate = |n: u32, data: &[(&str, &[u8])]| {
         let evaluator = Evaluator::link(&engine, &bundle_with(&engine, &look_up(n), data, |_| ())).unwrap();
         let evaluation = evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
-        assert!(evaluation.outcome.facts.is_empty(), "the bundle's own data is not recorded");
-        (evaluation.outcome.decision, evaluation.fault)
+        assert!(evaluation.facts.is_empty(), "the bundle's own data is not recorded");
+        (evaluation.decision, evaluation.fault_kind())
     };
     let text = format!(r#"{{"text": "{}"}}"#, "x".repeat(DATA_LOOKUP_BYTES));
     let data: &[(&str, &[u8])] = &[("data/a.json", text.as_bytes())];
@@ -139,9 +139,9 @@ fn component_reads_its_bundles_data_up_to_a_limit() {
     assert_eq!(evaluate(1, &[]), (Decision::Deny, None), "there is no such file");
     let n_max = u32::try_from(DATA_BYTES_READ_MAX / (2 * DATA_LOOKUP_BYTES)).unwrap();
     assert_eq!(evaluate(n_max, data), (Decision::Allow, None));
-    assert_eq!(evaluate(n_max + 1, data), (Decision::Deny, Some(EvaluationFault::TooMuchData)));
+    assert_eq!(evaluate(n_max + 1, data), (Decision::Deny, Some(FaultKind::TooMuchData)));
     assert_eq!(evaluate(n_max * 2, &[]).1, None, "each lookup counts `DATA_LOOKUP_BYTES`");
-    assert_eq!(evaluate(n_max * 2 + 1, &[]).1, Some(EvaluationFault::TooMuchData));
+    assert_eq!(evaluate(n_max * 2 + 1, &[]).1, Some(FaultKind::TooMuchData));
 }
 
 #[test]
@@ -157,13 +157,13 @@ fn reading_an_undeclared_fact_is_a_fault() {
     };
     for declared in [&["time.now_ms"][..], &["key.state", "time.*"]] {
         let evaluation = ask(declared);
-        assert_eq!((evaluation.fault, evaluation.outcome.facts.len()), (None, 1), "{declared:?}");
-        assert!(evaluation.outcome.facts[0].value.is_some());
+        assert_eq!((evaluation.fault_kind(), evaluation.facts.len()), (None, 1), "{declared:?}");
+        assert!(evaluation.facts[0].value.is_some());
     }
     for declared in [&[][..], &["time.now"], &["time.now_ms_"], &["deployment.*", "time_.*"]] {
         let evaluation = ask(declared);
-        assert_eq!(evaluation.fault, Some(EvaluationFault::UndeclaredFact), "{declared:?}");
-        assert_eq!(evaluation.outcome.facts[0].to_string(), "time.now_ms=(none)", "named, without its value");
+        assert_eq!(evaluation.fault_kind(), Some(FaultKind::UndeclaredFact), "{declared:?}");
+        assert_eq!(evaluation.facts[0].to_string(), "time.now_ms=(none)", "named, without its value");
     }
 }
 
@@ -219,5 +219,5 @@ fn a_component_made_for_the_first_contract_still_runs() {
     let evaluator = load(&engine(), &guest_of_1_0(ALLOW)).unwrap();
     let evaluation =
         evaluator.evaluate(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"), u64::MAX);
-    assert_eq!((evaluation.outcome.decision, evaluation.fault), (Decision::Allow, None));
+    assert_eq!((evaluation.decision, evaluation.fault_kind()), (Decision::Allow, None));
 }

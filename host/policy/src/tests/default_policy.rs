@@ -72,14 +72,14 @@ fn a_bundle_without_custody_rules_denies_every_kind_but_payments() {
     let all = ["asset_action", "key_create", "recover", "refresh", "reshare", "rotate"];
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), all);
     let sample = payment("acct-2", &["bob", "carol"]);
-    let paid = none.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
+    let paid = none.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX);
     assert_eq!(paid.decision, Decision::Allow, "payments have the deployment's recipients");
 }
 
 #[test]
 fn outcome_has_the_facts_read_and_the_subjects_counted() {
     let sample = payment("acct-2", &["alice", "bob", "carol"]);
-    let outcome = load(&engine()).evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
+    let outcome = load(&engine()).evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX);
     assert_eq!(outcome.decision, Decision::Allow);
     assert_eq!(
         outcome.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -106,7 +106,7 @@ fn policy_counts_one_person_in_several_spellings_once() {
     let policy = load(&engine());
     let counted = |approvers: &[&str]| {
         let sample = payment("acct-2", approvers);
-        let outcome = policy.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
+        let outcome = policy.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX);
         assert_eq!(outcome.fault, None, "{approvers:?}");
         (outcome.quorum.subjects, outcome.quorum.satisfied)
     };
@@ -120,7 +120,7 @@ fn policy_counts_one_person_in_several_spellings_once() {
 fn absent_facts_are_recorded_when_read() {
     let sample = payment("acct-2", &[]);
     let none = gateway_domain::policy::Facts::default();
-    let outcome = load(&engine()).evaluate(&sample.request(Moment::Submit), &none, u64::MAX).outcome;
+    let outcome = load(&engine()).evaluate(&sample.request(Moment::Submit), &none, u64::MAX);
     assert_eq!(outcome.decision, Decision::Deny);
     assert_eq!(outcome.facts[0].to_string(), "deployment.permitted_recipients=(none)");
 }
@@ -135,9 +135,9 @@ fn the_same_question_gives_the_same_bytes_and_fuel_on_two_engines() {
     for evaluation in [answer(&first), answer(&second), answer(&second)] {
         assert_eq!(evaluation, reference);
     }
-    let other = first.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX).outcome;
-    assert_ne!(other.input_hash, reference.outcome.input_hash);
-    assert_ne!(other.output_hash, reference.outcome.output_hash);
+    let other = first.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
+    assert_ne!(other.input_hash, reference.input_hash);
+    assert_ne!(other.output_hash, reference.output_hash);
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn committed_cedar_bundle_passes_its_vectors_and_is_deterministic() {
     let sample = payment("acct-2", &["bob", "carol"]);
     let evaluate = || evaluator.evaluate(&sample.request(Moment::Admission), &facts("2"), u64::MAX);
     let (first, again) = (evaluate(), evaluate());
-    assert_eq!((first.fault, first.outcome.decision), (None, Decision::Allow));
+    assert_eq!((first.fault_kind(), first.decision), (None, Decision::Allow));
     assert_eq!(first, again);
-    assert_eq!(first.outcome.reasons[0].detail, "policy `payment-to-permitted-recipient`");
-    let read: Vec<_> = first.outcome.facts.iter().map(|fact| fact.name.as_str()).collect();
+    assert_eq!(first.reasons[0].detail, "policy `payment-to-permitted-recipient`");
+    let read: Vec<_> = first.facts.iter().map(|fact| fact.name.as_str()).collect();
     let declared = &bundle.manifest().facts;
     assert!(read.len() == declared.len() && read.iter().all(|name| declared.iter().any(|it| it == name)));
-    assert!(first.outcome.fuel_used < evaluator.fuel_max() / 2, "{}", first.outcome.fuel_used);
+    assert!(first.fuel_used < evaluator.fuel_max() / 2, "{}", first.fuel_used);
 }

@@ -2,7 +2,7 @@
 
 use crate::testing::{Signed, engine, facts, guest, payment};
 use crate::{BundleError, Evaluator, PolicyEngine};
-use gateway_domain::policy::{Decision, Moment};
+use gateway_domain::policy::{Decision, FaultKind, Moment};
 use std::collections::BTreeMap;
 
 const N_MUTANTS: u64 = 10_000;
@@ -57,7 +57,7 @@ fn result_of(engine: &PolicyEngine, signed: &Signed, wasm: &[u8]) -> String {
     let bundle = signed.with_component(wasm);
     match Evaluator::link(engine, &bundle) {
         Err(BundleError::Component(_)) => "not a component".to_owned(),
-        Err(BundleError::Describe(fault)) => format!("describe: {}", fault.kind()),
+        Err(BundleError::Describe(fault)) => format!("describe: {}", fault.kind.as_str()),
         Err(other) => {
             assert!(!other.to_string().contains('\n'), "{other}");
             "imports".to_owned()
@@ -65,9 +65,9 @@ fn result_of(engine: &PolicyEngine, signed: &Signed, wasm: &[u8]) -> String {
         Ok(evaluator) => {
             let sample = payment("acct-2", &["bob"]);
             let evaluation = evaluator.evaluate(&sample.request(Moment::Admission), &facts("2"), 100_000);
-            let denied = evaluation.outcome.decision == Decision::Deny;
-            assert!(evaluation.fault.is_none() || denied, "{evaluation:?}");
-            evaluation.fault.map_or_else(|| "verdict".to_owned(), |fault| fault.kind().to_owned())
+            let denied = evaluation.decision == Decision::Deny;
+            assert!(evaluation.fault_kind().is_none() || denied, "{evaluation:?}");
+            evaluation.fault_kind().map_or("verdict", FaultKind::as_str).to_owned()
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::testing::{
     NOW, author, bundle_of, committed, committed_trust, engine, facts, guest, key, payment, signed, with,
 };
 use crate::{BundleError, BundleFiles, CompiledBundles, Evaluator, Pins, RepeatError, Trust, TrustedBundles};
-use gateway_domain::policy::{FactRead, Facts, Moment, Recorded};
+use gateway_domain::policy::{FactRead, Facts, FaultKind, Moment, Recorded};
 use std::sync::Arc;
 
 fn roots(trust: &crate::TrustPolicy) -> Vec<u8> {
@@ -85,7 +85,7 @@ fn repetition_confirms_exactly_the_recorded_evaluation() {
     let evaluator = evaluator.unwrap();
     let sample = payment("acct-2", &["bob", "carol"]);
     let request = sample.request(Moment::Admission);
-    let outcome = evaluator.evaluate(&request, &facts("2"), u64::MAX).outcome.raise_quorum_to(2);
+    let outcome = evaluator.evaluate(&request, &facts("2"), u64::MAX).raise_quorum_to(2);
     let recorded = Recorded::from(&outcome);
     assert_eq!(evaluator.repeat(&request, &recorded).unwrap(), outcome);
     assert_eq!(evaluator.repeat_inline(&request, &recorded).unwrap().unwrap(), outcome);
@@ -115,5 +115,5 @@ fn failure_of_the_host_is_not_a_refusal() {
     let request = sample.request(Moment::Admission);
     let _occupied = evaluator.evaluate_and_retain(&request, &Facts::default()).unwrap();
     let repeated = evaluator.repeat(&request, &Recorded::default());
-    assert_eq!(repeated, Err(RepeatError::Host(crate::EvaluationFault::PoolExhausted)));
+    assert_eq!(repeated, Err(RepeatError::Host(FaultKind::PoolExhausted.into())));
 }

@@ -3,8 +3,8 @@
 use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
 use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
 use crate::testing::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
-use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
-use gateway_domain::policy::{Decision, Facts, Moment};
+use crate::{BundleError, Evaluator};
+use gateway_domain::policy::{Decision, Facts, FaultKind, Moment, Outcome};
 
 /// Functions that the guests of these tests import: interface, function, and its type in the canonical ABI.
 const IMPORTS: [(&str, &str, &str); 29] = [
@@ -77,7 +77,7 @@ fn load(wasm: &[u8], world: &str) -> Result<Evaluator, BundleError> {
     Evaluator::link(&engine, &bundle)
 }
 
-fn evaluate_with(used: &[&str], body: &str, to: &str, facts: &Facts) -> Evaluation {
+fn evaluate_with(used: &[&str], body: &str, to: &str, facts: &Facts) -> Outcome {
     let evaluator = load(&wasi_guest(used, body), WASI_WORLD).unwrap();
     let sample = payment(to, &["bob"]);
     let first = evaluator.evaluate(&sample.request(Moment::Admission), facts, u64::MAX);
@@ -86,13 +86,13 @@ fn evaluate_with(used: &[&str], body: &str, to: &str, facts: &Facts) -> Evaluati
     first
 }
 
-fn evaluate(used: &[&str], body: &str) -> Evaluation {
+fn evaluate(used: &[&str], body: &str) -> Outcome {
     evaluate_with(used, body, "acct-2", &facts("2"))
 }
 
 #[track_caller]
-fn assert_allowed(evaluation: &Evaluation) {
-    assert_eq!((evaluation.fault, evaluation.outcome.decision), (None, Decision::Allow));
+fn assert_allowed(evaluation: &Outcome) {
+    assert_eq!((evaluation.fault_kind(), evaluation.decision), (None, Decision::Allow));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn wasi_output_is_discarded_and_endless_output_runs_out_of_fuel() {
     // 640 MiB, which would exceed every limit if the host copied or kept it.
     assert_allowed(&evaluate(&[STDOUT, WRITE], &flood("(i32.lt_u (local.get $i) (i32.const 10000))")));
     let endless = evaluate(&[STDOUT, WRITE], &flood("(i32.const 1)"));
-    assert_eq!(endless.fault, Some(EvaluationFault::OutOfFuel));
+    assert_eq!(endless.fault_kind(), Some(FaultKind::OutOfFuel));
 }
 
 #[test]
@@ -192,17 +192,17 @@ fn wasi_wall_clock_is_the_time_fact_and_reading_it_is_recorded() {
     );
     let evaluation = evaluate(&[now], &body);
     assert_allowed(&evaluation);
-    assert_eq!(u64::from(evaluation.outcome.quorum.required), NOW.0 / 1_000);
-    let [read] = evaluation.outcome.facts.as_slice() else { panic!("{:?}", evaluation.outcome.facts) };
+    assert_eq!(u64::from(evaluation.quorum.required), NOW.0 / 1_000);
+    let [read] = evaluation.facts.as_slice() else { panic!("{:?}", evaluation.facts) };
     assert_eq!((read.name.as_str(), read.value.clone()), ("time.now_ms", Some(NOW.0.to_string())));
 
     let nanoseconds = body.replace("(i32.load (i32.const 512))", "(i32.load (i32.const 520))");
     let at = Facts::from_pairs([("time.now_ms", (NOW.0 + 123).to_string())]);
     let evaluation = evaluate_with(&[now], &nanoseconds, "acct-2", &at);
-    assert_eq!(evaluation.outcome.quorum.required, 123_000_000);
+    assert_eq!(evaluation.quorum.required, 123_000_000);
 
     let without = evaluate_with(&[now], &body, "acct-2", &Facts::default());
-    assert_eq!((without.outcome.quorum.required, without.outcome.facts[0].value.clone()), (0, None));
+    assert_eq!((without.quorum.required, without.facts[0].value.clone()), (0, None));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn wasi_wall_clock_faults_when_the_time_fact_is_not_declared() {
     let evaluator = Evaluator::link(&engine, &bundle).unwrap();
     let sample = payment("acct-2", &[]);
     let evaluation = evaluator.evaluate(&sample.request(Moment::Submit), &facts("2"), u64::MAX);
-    assert_eq!(evaluation.fault, Some(EvaluationFault::UndeclaredFact));
+    assert_eq!(evaluation.fault_kind(), Some(FaultKind::UndeclaredFact));
 }
 
 #[test]
@@ -237,20 +237,20 @@ fn wasi_randomness_depends_on_the_request_alone() {
     let drawn = |to: &str, facts: &Facts| {
         let evaluation = evaluate_with(&[number], &body, to, facts);
         assert_allowed(&evaluation);
-        evaluation.outcome.quorum.required
+        evaluation.quorum.required
     };
     assert_eq!(drawn("acct-2", &facts("2")), drawn("acct-2", &facts("3")));
     assert_ne!(drawn("acct-2", &facts("2")), drawn("acct-3", &facts("2")));
 
     let twice = format!("(drop (call {number})) {body}");
-    let second = evaluate(&[number], &twice).outcome.quorum.required;
+    let second = evaluate(&[number], &twice).quorum.required;
     assert_ne!(second, drawn("acct-2", &facts("2")), "a second number is another one");
 
     let seed = "$random/insecure-seed.insecure-seed";
     let seeded = format!(
         "(call {seed} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0"
     );
-    assert_eq!(evaluate(&[seed], &seeded).outcome.quorum.required, drawn("acct-2", &facts("2")));
+    assert_eq!(evaluate(&[seed], &seeded).quorum.required, drawn("acct-2", &facts("2")));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn wasi_random_bytes_have_a_limit_per_evaluation() {
     assert_allowed(&evaluate(&[bytes], &(ask(most - 32) + &ask(1) + " i32.const 0")));
     for body in [ask(most + 1), ask(u64::MAX >> 1), ask(most) + &ask(1), ask(most - 31) + &ask(1)] {
         let evaluation = evaluate(&[bytes], &(body + " i32.const 0"));
-        assert_eq!(evaluation.fault, Some(EvaluationFault::Memory));
+        assert_eq!(evaluation.fault_kind(), Some(FaultKind::Memory));
     }
 }
 
@@ -273,7 +273,7 @@ fn wasi_exit_faults_as_trap() {
     for status in [0, 1] {
         for exit in ["$cli/exit.exit", "$cli/exit.exit-with-code"] {
             let evaluation = evaluate(&[exit], &format!("(call {exit} (i32.const {status})) i32.const 0"));
-            assert_eq!(evaluation.fault, Some(EvaluationFault::Trap));
+            assert_eq!(evaluation.fault_kind(), Some(FaultKind::Trap));
         }
     }
 }
@@ -284,7 +284,7 @@ fn wasi_function_without_implementation_faults_as_not_given() {
     let stdin = "$cli/stdin.get-stdin";
     let body =
         format!("(call {splice} (call {STDOUT}) (call {stdin}) (i64.const 1) (i32.const 512)) i32.const 0");
-    assert_eq!(evaluate(&[splice, STDOUT, stdin], &body).fault, Some(EvaluationFault::NotGiven));
+    assert_eq!(evaluate(&[splice, STDOUT, stdin], &body).fault_kind(), Some(FaultKind::NotGiven));
 }
 
 /// A component made for a later version of WASI, with a function that the linked one does not have.
@@ -292,10 +292,10 @@ fn wasi_function_without_implementation_faults_as_not_given() {
 fn function_unknown_to_the_linked_wasi_version_faults_as_not_given_when_called() {
     let directory = "$cli/environment.home-directory";
     for (body, fault) in [
-        (format!("(drop (call {directory})) i32.const 0"), Some(EvaluationFault::NotGiven)),
+        (format!("(drop (call {directory})) i32.const 0"), Some(FaultKind::NotGiven)),
         (format!("(if (i32.const 0) (then (drop (call {directory})))) i32.const 0"), None),
     ] {
-        assert_eq!(evaluate(&[directory], &body).fault, fault, "{body}");
+        assert_eq!(evaluate(&[directory], &body).fault_kind(), fault, "{body}");
     }
 }
 
@@ -319,14 +319,14 @@ async fn wasi_guest_may_block_when_evaluated_from_an_async_task() {
     // On a thread without a runtime, as those of a worker pool.
     let evaluate = || evaluator.evaluate(&request, &facts("2"), u64::MAX);
     let pooled = std::thread::scope(|scope| scope.spawn(evaluate).join().unwrap());
-    assert_eq!((pooled.fault, pooled.outcome.decision), (None, Decision::Allow));
+    assert_eq!((pooled.fault_kind(), pooled.decision), (None, Decision::Allow));
 }
 
 #[test]
 fn forged_handle_is_refused_and_handles_have_a_limit() {
     let body =
         format!("(call {WRITE} (i32.const 7) (i32.const 0) (i32.const 1) (i32.const 512)) i32.const 0");
-    let fault = evaluate(&[STDOUT, WRITE], &body).fault;
+    let fault = evaluate(&[STDOUT, WRITE], &body).fault_kind();
     assert!(fault.is_some(), "{fault:?}");
     let hoard = |n: usize| {
         format!(
@@ -335,7 +335,7 @@ fn forged_handle_is_refused_and_handles_have_a_limit() {
         )
     };
     assert_allowed(&evaluate(&[STDOUT], &hoard(HANDLES_MAX)));
-    assert!(evaluate(&[STDOUT], &hoard(HANDLES_MAX + 1)).fault.is_some());
+    assert!(evaluate(&[STDOUT], &hoard(HANDLES_MAX + 1)).fault_kind().is_some());
 }
 
 #[test]

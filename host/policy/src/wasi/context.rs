@@ -1,10 +1,11 @@
 //! What the WASI functions of one evaluation share: a context without access, and random numbers that are computed from the hash of the
 //! request.
 
-use crate::fault::{EvaluationFault, Stopped};
+use crate::fault::Stopped;
 use crate::limits::RANDOM_BYTES_MAX;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::FaultKind;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::cli::{WasiCliCtx, WasiCliCtxView};
 use wasmtime_wasi::filesystem::{WasiFilesystemCtx, WasiFilesystemCtxView};
@@ -55,9 +56,9 @@ impl Randomness {
     /// The next bytes. Whole blocks count towards the limit, so one byte counts as 32.
     ///
     /// # Errors
-    /// [`EvaluationFault::Memory`] above [`RANDOM_BYTES_MAX`] in one evaluation.
+    /// [`FaultKind::Memory`] above [`RANDOM_BYTES_MAX`] in one evaluation.
     pub(super) fn bytes(&mut self, n_bytes: u64) -> Result<Vec<u8>, Stopped> {
-        let too_many = Stopped(EvaluationFault::Memory);
+        let too_many = Stopped::new(FaultKind::Memory, format!("more than {RANDOM_BYTES_MAX} random bytes"));
         let Ok(n_bytes) = usize::try_from(n_bytes) else { return Err(too_many) };
         let used = n_bytes.checked_next_multiple_of(32).and_then(|used| self.bytes_left.checked_sub(used));
         let Some(bytes_left) = used else { return Err(too_many) };

@@ -164,7 +164,10 @@ CREATE TABLE policy_decisions (
     format         BIGINT NOT NULL,
     -- The `ClientBinding`.
     submitter      TEXT   COLLATE "C" NOT NULL,
-    -- Over index, instant, operation, input and outcome, from which the other columns follow.
+    -- Of the request that caused the evaluation; empty without one.
+    request_id     TEXT   COLLATE "C" NOT NULL,
+    idempotency_key TEXT   COLLATE "C" NOT NULL,
+    -- Over index, instant, operation, request, input and outcome, from which the other columns follow.
     row_hash       BYTEA  NOT NULL,
     -- The policy's `Input` and `Outcome`.
     input          TEXT   COLLATE "C" NOT NULL,
@@ -173,13 +176,18 @@ CREATE TABLE policy_decisions (
 
 -- An evaluation that the gateway repeats by itself is kept once: its writer looks for it here.
 CREATE INDEX policy_decisions_of ON policy_decisions (operation_id);
+-- Those that a caller searches for.
+CREATE INDEX policy_decisions_by_request ON policy_decisions (request_id);
+CREATE INDEX policy_decisions_by_claim ON policy_decisions (idempotency_key);
 
 -- Evaluations that a caller only previewed: the newest so many, without gaps.
 CREATE TABLE policy_previews (
     preview_index BIGINT NOT NULL PRIMARY KEY,
     at_ms         BIGINT NOT NULL,
     format        BIGINT NOT NULL,
-    -- Over index, instant, input and outcome.
+    -- Of the request; may be empty.
+    request_id    TEXT   COLLATE "C" NOT NULL,
+    -- Over index, instant, request, input and outcome.
     row_hash      BYTEA  NOT NULL,
     -- The policy's `Input` and `Outcome`.
     input         TEXT   COLLATE "C" NOT NULL,

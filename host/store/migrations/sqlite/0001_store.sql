@@ -154,7 +154,10 @@ CREATE TABLE policy_decisions (
     format         INTEGER NOT NULL,
     -- The `ClientBinding`.
     submitter      TEXT    NOT NULL,
-    -- Over index, instant, operation, input and outcome, from which the other columns follow.
+    -- Of the request that caused the evaluation; empty without one.
+    request_id     TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL,
+    -- Over index, instant, operation, request, input and outcome, from which the other columns follow.
     row_hash       BLOB    NOT NULL,
     -- The policy's `Input` and `Outcome`.
     input          TEXT    NOT NULL,
@@ -163,6 +166,9 @@ CREATE TABLE policy_decisions (
 
 -- An evaluation that the gateway repeats by itself is kept once: its writer looks for it here.
 CREATE INDEX policy_decisions_of ON policy_decisions (operation_id);
+-- Those that a caller searches for.
+CREATE INDEX policy_decisions_by_request ON policy_decisions (request_id);
+CREATE INDEX policy_decisions_by_claim ON policy_decisions (idempotency_key);
 
 -- Evaluations that a caller only previewed: the newest so many, without gaps. Rows are added at one end and dropped at
 -- the other.
@@ -170,7 +176,9 @@ CREATE TABLE policy_previews (
     preview_index INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     at_ms         INTEGER NOT NULL,
     format        INTEGER NOT NULL,
-    -- Over index, instant, input and outcome.
+    -- Of the request; may be empty.
+    request_id    TEXT NOT NULL,
+    -- Over index, instant, request, input and outcome.
     row_hash      BLOB    NOT NULL,
     -- The policy's `Input` and `Outcome`.
     input         TEXT    NOT NULL,

@@ -21,9 +21,10 @@ pub(crate) struct DecisionWrite {
 }
 
 impl Change for DecisionWrite {
-    type Output = RateLimited<()>;
+    /// The record's index, unless it is not written again.
+    type Output = RateLimited<Option<u64>>;
 
-    async fn run<C: Connection>(&self, conn: &mut C) -> Result<RateLimited<()>, sqlx::Error> {
+    async fn run<C: Connection>(&self, conn: &mut C) -> Result<RateLimited<Option<u64>>, sqlx::Error> {
         let mut full_at_us = 0;
         if let Some(token) = &self.token {
             let mut script = Script::new(conn.statements());
@@ -42,8 +43,8 @@ impl Change for DecisionWrite {
         let columns = self.row.at("decision_index", index);
         script.insert_if(&is_new, "policy_decisions", columns, " RETURNING decision_index");
         script.count("policy_decisions", index);
-        script.run(conn).await?;
-        Ok(RateLimited::Written { written: (), full_at_us })
+        let is_written = !script.run(conn).await?.is_empty();
+        Ok(RateLimited::Written { written: is_written.then_some(index.unsigned_abs()), full_at_us })
     }
 }
 

@@ -95,7 +95,10 @@ pub(crate) async fn refusal_takes_a_token_with_its_record(deployment: &impl Depl
     let refusal = || decision(3, Moment::Submit);
     for n in 1..=3 {
         let answer = store.decision_record_with_token(refusal(), token("a", 1_000_000)).await;
-        assert_eq!(answer, Ok(RateLimited::Written { written: (), full_at_us: 1_000_000 + n * 100_000 }));
+        assert_eq!(
+            answer,
+            Ok(RateLimited::Written { written: Some(n), full_at_us: 1_000_000 + n * 100_000 })
+        );
     }
     let answer = store.decision_record_with_token(refusal(), token("a", 1_000_000)).await;
     assert_eq!(answer, Ok(RateLimited::Exhausted { full_at_us: 1_300_000 }));

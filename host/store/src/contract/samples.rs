@@ -10,7 +10,8 @@ use gateway_domain::policy::{Decision, Input, Moment, Outcome};
 use gateway_domain::testing::samples::{self, Kind};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, ReadOperations, Record,
+    Asked, Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, ReadOperations,
+    Record,
 };
 use std::sync::Arc;
 
@@ -70,12 +71,16 @@ fn denied(moment: Moment) -> (Input, Outcome) {
 /// A denial at this moment.
 pub(crate) fn decision(byte: u8, moment: Moment) -> DecisionRecord {
     let (input, outcome) = denied(moment);
-    DecisionRecord { at_ms: EpochMs(7), operation_id: id(byte), input, outcome }
+    DecisionRecord { at_ms: EpochMs(7), operation_id: id(byte), asked: asked(), input, outcome }
 }
 
 pub(crate) fn preview(at: EpochMs) -> PreviewRecord {
     let (input, outcome) = denied(Moment::Preview);
-    PreviewRecord { at_ms: at, input, outcome }
+    PreviewRecord { at_ms: at, asked: Asked { idempotency_key: None, ..asked() }, input, outcome }
+}
+
+fn asked() -> Asked {
+    Asked { request_id: Some("request-1".into()), idempotency_key: Some("key-1".into()) }
 }
 
 /// The commit that creates an operation: two events, after which it awaits approvals.

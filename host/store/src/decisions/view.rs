@@ -1,6 +1,6 @@
 //! Reads decision records on a connection of its own.
 
-use super::{Cursor, DecisionPosition, RecordedDecision};
+use super::Cursor;
 use crate::database::{OpenError, Pool};
 use crate::record::decode::{self, integer};
 use crate::record::encode;
@@ -9,9 +9,10 @@ use crate::store::{policies, read};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
+use gateway_domain::policy::DecisionId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{EventId, ReadError, StoredBundle};
+use gateway_engine::ports::{Asked, DecisionPosition, EventId, ReadError, RecordedDecision, StoredBundle};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -25,24 +26,24 @@ const EVENTS_BEFORE: &str = "SELECT ledger_index, operation_id, seq, event_hash 
 const EVENTS_OF: &str = "SELECT ledger_index, operation_id, seq, event_hash FROM events
     WHERE operation_id = $1 ORDER BY ledger_index LIMIT $2";
 /// A table of decisions that are in no event.
-struct List {
+pub(super) struct List {
     table: &'static str,
     index: &'static str,
-    /// The operation that was evaluated.
+    /// The operation that was evaluated, and the idempotency key.
     operation: &'static str,
     position: fn(u64) -> DecisionPosition,
 }
 
-const REFUSALS: List = List {
+pub(super) static REFUSALS: List = List {
     table: "policy_decisions",
     index: "decision_index",
-    operation: "operation_id",
+    operation: "operation_id, idempotency_key",
     position: DecisionPosition::Refusal,
 };
-const PREVIEWS: List = List {
+pub(super) static PREVIEWS: List = List {
     table: "policy_previews",
     index: "preview_index",
-    operation: "NULL",
+    operation: "NULL AS operation_id, '' AS idempotency_key",
     position: DecisionPosition::Preview,
 };
 
@@ -68,6 +69,23 @@ impl Decisions {
     /// open.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
         Ok(Self { pool: Pool::open(location).await? })
+    }
+
+    /// The decisions of an open store.
+    pub(super) fn of(pool: &Pool) -> Self {
+        Self { pool: pool.clone() }
+    }
+
+    /// The decision of this name.
+    pub async fn find(&self, id: DecisionId) -> Result<Option<RecordedDecision>, Unavailable> {
+        match id {
+            DecisionId::Event { operation_id, .. } => {
+                let of_operation = self.of_operation(operation_id).await?;
+                Ok(of_operation.into_iter().find(|decision| decision.id() == id))
+            }
+            DecisionId::Refusal(index) => self.refusal(index).await,
+            DecisionId::Preview(index) => self.preview(index).await,
+        }
     }
 
     /// The part of the cursor that names no record of this store, if there is one. Of a refusal or preview that was dropped since, nothing
@@ -162,7 +180,7 @@ impl Decisions {
         let mut before = i64::MAX;
         let mut found = Vec::new();
         while found.len() < n_max {
-            let events = self.events(EVENTS_BEFORE, before).await?;
+            let events = self.events_before(before, EVENTS_PER_PAGE).await?;
             let Some(last) = events.last() else { break };
             before = integer("an event", last, "ledger_index")?;
             found.extend(self.evaluations(events).await?);
@@ -176,9 +194,18 @@ impl Decisions {
         self.pool.rows(sql, &[bound.into(), EVENTS_PER_PAGE.into()], "events could not be read").await
     }
 
+    /// As [`Self::events`], those before an index of the log, newest first.
+    pub(super) async fn events_before(&self, before: i64, n_max: i64) -> Result<Vec<Row>, Unavailable> {
+        self.rows(EVENTS_BEFORE, &[before.into(), n_max.into()]).await
+    }
+
+    pub(super) async fn rows(&self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, Unavailable> {
+        self.pool.rows(sql, bound, "policy decisions could not be read").await
+    }
+
     /// The evaluations in these events, in the same order. The input of an evaluation is reconstructed from the
     /// operation's earlier events, so all events of each operation are read.
-    async fn evaluations(&self, events: Vec<Row>) -> Result<Vec<RecordedDecision>, Unavailable> {
+    pub(super) async fn evaluations(&self, events: Vec<Row>) -> Result<Vec<RecordedDecision>, Unavailable> {
         let mut operations: BTreeMap<OperationId, BTreeMap<u64, RecordedDecision>> = BTreeMap::new();
         let mut found = Vec::new();
         for event in events {
@@ -206,6 +233,7 @@ impl Decisions {
             let recorded = RecordedDecision {
                 position: DecisionPosition::Event { ledger_index: 0, seq: evaluation.seq },
                 operation_id: Some(id),
+                asked: Asked::default(),
                 at_ms: evaluation.at_ms,
                 input: evaluation.input,
                 outcome: evaluation.outcome,
@@ -226,22 +254,50 @@ impl Decisions {
     /// At most `n_max` decisions of a list, those from the end or the beginning that lie behind `after`.
     async fn listed(
         &self,
-        List { table, index, operation, position }: &List,
+        list: &List,
         direction: &str,
         after: u64,
         n_max: usize,
     ) -> Result<Vec<RecordedDecision>, Unavailable> {
-        let sql = format!(
-            "SELECT {index} AS place, at_ms, {operation} AS operation_id, format, row_hash, input, outcome
-             FROM {table} WHERE {index} > $1 ORDER BY {index} {direction} LIMIT $2"
-        );
+        let condition = format!("{index} > $1 ORDER BY {index} {direction} LIMIT $2", index = list.index);
         let bound = [row::integer(after).into(), i64::try_from(n_max).unwrap_or(i64::MAX).into()];
-        let rows = self.pool.rows(&sql, &bound, "policy decisions could not be read").await?;
+        self.selected(list, &condition, &bound).await
+    }
+
+    /// At most `n_max` decisions of a list before an index, newest first, that have these values in these columns.
+    pub(super) async fn listed_before(
+        &self,
+        list: &List,
+        columns: &[(&str, Cell)],
+        before: u64,
+        n_max: usize,
+    ) -> Result<Vec<RecordedDecision>, Unavailable> {
+        let mut bound = vec![row::integer(before).into(), i64::try_from(n_max).unwrap_or(i64::MAX).into()];
+        let mut condition = format!("{} < $1", list.index);
+        for (column, cell) in columns {
+            bound.push(cell.clone());
+            condition += &format!(" AND {column} = ${}", bound.len());
+        }
+        condition += &format!(" ORDER BY {} DESC LIMIT $2", list.index);
+        self.selected(list, &condition, &bound).await
+    }
+
+    async fn selected(
+        &self,
+        List { table, index, operation, position }: &List,
+        condition: &str,
+        bound: &[Cell],
+    ) -> Result<Vec<RecordedDecision>, Unavailable> {
+        let sql = format!(
+            "SELECT {index} AS place, at_ms, {operation}, request_id, format, row_hash, input, outcome
+             FROM {table} WHERE {condition}"
+        );
+        let rows = self.rows(&sql, bound).await?;
         rows.iter().map(|row| decoded(*position, row)).collect()
     }
 }
 
-/// The decision in a row with the columns `place`, `at_ms`, `operation_id`, `format`, `row_hash`, `input` and `outcome`.
+/// The decision in a row with the columns that are selected above.
 fn decoded(position: fn(u64) -> DecisionPosition, row: &Row) -> Result<RecordedDecision, Unavailable> {
     let index = integer("a policy decision", row, "place")?;
     let position = position(index.unsigned_abs());
@@ -255,11 +311,13 @@ fn decoded(position: fn(u64) -> DecisionPosition, row: &Row) -> Result<RecordedD
     };
     let at_ms = integer(&what, row, "at_ms")?;
     let (input, outcome) = (decode::text(&what, row, "input")?, decode::text(&what, row, "outcome")?);
-    let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, input, outcome));
+    let asked = decode::asked(row);
+    let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, &asked, input, outcome));
     let hash = decode::hash(&what, row, "row_hash")?;
     Ok(RecordedDecision {
         position,
         operation_id,
+        asked,
         at_ms: EpochMs(at_ms.unsigned_abs()),
         hash,
         is_intact: hash == expected,

@@ -3,6 +3,7 @@
 
 use super::check::Check;
 use super::snapshot::Stop;
+use crate::record::decode::asked;
 use crate::record::encode::{decision, preview};
 use crate::sql::row::{Cell, Columns, Hashes, Row};
 use gateway_domain::ids::OperationId;
@@ -116,12 +117,13 @@ fn evaluated(row: &Row) -> Option<(EpochMs, Input, Outcome)> {
 fn decision_columns(row: &Row) -> Option<Columns> {
     let (at_ms, input, outcome) = evaluated(row)?;
     let operation_id = OperationId(row.hash("operation_id")?);
-    let expected = decision(&DecisionRecord { at_ms, operation_id, input, outcome }).ok()?;
+    let expected =
+        decision(&DecisionRecord { at_ms, operation_id, asked: asked(row), input, outcome }).ok()?;
     Some(expected.at("decision_index", row.integer("decision_index")?))
 }
 
 fn preview_columns(row: &Row) -> Option<Columns> {
     let (at_ms, input, outcome) = evaluated(row)?;
-    let expected = preview(&PreviewRecord { at_ms, input, outcome }).ok()?;
+    let expected = preview(&PreviewRecord { at_ms, asked: asked(row), input, outcome }).ok()?;
     Some(expected.at("preview_index", row.integer("preview_index")?))
 }

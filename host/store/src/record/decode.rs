@@ -9,7 +9,7 @@ use gateway_domain::redaction::Salt;
 use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activation, ActivationKind, KeyQuorum};
+use gateway_engine::ports::{Activation, ActivationKind, Asked, KeyQuorum};
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
 
@@ -87,4 +87,10 @@ pub(crate) fn parsed<T: DeserializeOwned>(what: &str, row: &Row, column: &str) -
     }
     let parsed = serde_json::from_str(text(what, row, column)?);
     parsed.map_err(|error| failed(format_args!("{what} is stored in a form that cannot be read"), &error))
+}
+
+/// What names the request that caused an evaluation.
+pub(crate) fn asked(row: &Row) -> Asked {
+    let given = |column| row.text(column).filter(|text| !text.is_empty()).map(str::to_owned);
+    Asked { request_id: given("request_id"), idempotency_key: given("idempotency_key") }
 }

@@ -16,7 +16,8 @@ use gateway_domain::operation::{Change, Event, Operation, Phase, Step, next};
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord, SpendingRead};
+use gateway_engine::ports::{Asked, Commit, DecisionRecord, KeyChange, PreviewRecord, SpendingRead};
+use serde_json::json;
 
 /// The format of the bodies that are written. [`decode`](crate::record::decode) must be able to read every released format; so far
 /// there is one.
@@ -142,10 +143,11 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
 }
 
 pub(crate) fn decision(record: &DecisionRecord) -> Result<EvaluationRow, Unavailable> {
-    let DecisionRecord { at_ms, operation_id, input, outcome } = record;
+    let DecisionRecord { at_ms, operation_id, asked, input, outcome } = record;
     let submitter = serde_json::to_string(&input.submitter).map_err(|error| unwritable_decision(&error))?;
-    let mut row = evaluation(*at_ms, Some(*operation_id), input, outcome)?;
+    let mut row = evaluation(*at_ms, Some(*operation_id), asked, input, outcome)?;
     row.columns.extend([
+        ("idempotency_key", asked.idempotency_key.as_deref().unwrap_or_default().into()),
         ("tenant", input.tenant.0.as_str().into()),
         ("operation_id", blob(operation_id.0)),
         ("intent_hash", blob(input.intent_hash)),
@@ -155,21 +157,23 @@ pub(crate) fn decision(record: &DecisionRecord) -> Result<EvaluationRow, Unavail
 }
 
 pub(crate) fn preview(record: &PreviewRecord) -> Result<EvaluationRow, Unavailable> {
-    evaluation(record.at_ms, None, &record.input, &record.outcome)
+    evaluation(record.at_ms, None, &record.asked, &record.input, &record.outcome)
 }
 
 fn evaluation(
     at_ms: EpochMs,
     operation_id: Option<OperationId>,
+    asked: &Asked,
     input: &Input,
     outcome: &Outcome,
 ) -> Result<EvaluationRow, Unavailable> {
     let at_ms = instant(at_ms);
     let input = serde_json::to_string(input).map_err(|error| unwritable_decision(&error))?;
     let outcome = serde_json::to_string(outcome).map_err(|error| unwritable_decision(&error))?;
-    let contents = contents(at_ms, operation_id, &input, &outcome);
+    let contents = contents(at_ms, operation_id, asked, &input, &outcome);
     let columns = vec![
         ("at_ms", at_ms.into()),
+        ("request_id", asked.request_id.as_deref().unwrap_or_default().into()),
         ("format", FORMAT.into()),
         ("input", input.into()),
         ("outcome", outcome.into()),
@@ -182,11 +186,21 @@ fn unwritable_decision(error: &serde_json::Error) -> Unavailable {
 }
 
 /// Digest of the contents of a decision record.
-pub(crate) fn contents(at_ms: i64, operation_id: Option<OperationId>, input: &str, outcome: &str) -> Hex32 {
+pub(crate) fn contents(
+    at_ms: i64,
+    operation_id: Option<OperationId>,
+    Asked { request_id, idempotency_key }: &Asked,
+    input: &str,
+    outcome: &str,
+) -> Hex32 {
     let id = operation_id.map_or(Hex32::ZERO, |id| id.0);
-    let (at_ms, n_bytes) = (at_ms.to_be_bytes(), (input.len() as u64).to_be_bytes());
-    let parts = [&at_ms[..], &id.as_bytes()[..], &n_bytes[..], input.as_bytes(), outcome.as_bytes()];
-    canonical::digest_bytes("svc/decision-row/v1", &parts.concat())
+    let asked = json!([request_id, idempotency_key]).to_string();
+    let n_bytes = [&asked, input].map(|text| (text.len() as u64).to_be_bytes());
+    let [n_asked, n_input] = &n_bytes;
+    let numbers = [&at_ms.to_be_bytes()[..], id.as_bytes(), n_asked, n_input];
+    let texts = [asked.as_bytes(), input.as_bytes(), outcome.as_bytes()];
+    let parts: Vec<_> = numbers.into_iter().chain(texts).collect();
+    canonical::digest_bytes("svc/decision-row/v2", &parts.concat())
 }
 
 /// The hash of a decision record at an index. It reveals a record that was damaged, copied or moved to another index.

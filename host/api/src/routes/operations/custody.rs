@@ -6,6 +6,7 @@ use crate::wire::custody::CustodyPublishRequest;
 use crate::wire::custody_view::{CustodyOperationView, CustodyOperationsResponse};
 use crate::wire::external_export::CustodyExternalExportRequest;
 use gateway_engine::Export;
+use gateway_service::layers::current_request_id;
 
 operation_routes! {
     Custody, path "/v1/custody/operations", id "custody_operation", tag "custody",
@@ -85,7 +86,7 @@ pub async fn abort(
     body: Body<CustodyAbortRequest>,
 ) -> Answer<CustodyOperationView> {
     let requester = approver(&caller, &body, &body.value.subject_id, &body.value.roles)?;
-    let abort = Reject { requester, ..body.checked };
+    let abort = Reject { requester, request_id: current_request_id(), ..body.checked };
     let record = app.engine().abort(target(Family::Custody, &caller, id), abort).await?;
     answer(&app, &record, &body.unknown).await
 }

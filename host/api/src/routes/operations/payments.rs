@@ -5,6 +5,7 @@ use crate::wire::body_digest;
 use crate::wire::operations::{PublishOperationRequest, SignOperationRequest};
 use crate::wire::view::{OperationNodeRecoveryResponse, OperationsResponse, SignOperationResponse};
 use gateway_engine::Submit;
+use gateway_service::layers::current_request_id;
 
 operation_routes! {
     Product, path "/v1/operations", id "operation", tag "operations",
@@ -73,5 +74,6 @@ fn parse_submission(caller: &Caller, body: Body<SignOperationRequest>) -> Result
         intent,
         body_digest,
         unknown_fields: body.unknown,
+        request_id: current_request_id(),
     })
 }

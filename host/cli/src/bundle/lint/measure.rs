@@ -34,9 +34,9 @@ impl Usage {
             usage.fuel = usage.fuel.max(evaluated.fuel_used());
             let memory_bytes = u64::try_from(evaluated.memory_bytes()).unwrap_or(u64::MAX);
             usage.memory_bytes = usage.memory_bytes.max(memory_bytes);
-            let outcome = evaluator.complete(&request, evaluated).outcome;
+            let outcome = evaluator.complete(&request, evaluated);
             usage.facts.extend(outcome.facts.iter().map(|read| read.name.clone()));
-            usage.faults.extend(outcome.fault_text());
+            usage.faults.extend(outcome.fault.as_ref().map(ToString::to_string));
             let actual = Expectation::from(outcome);
             usage.codes.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
             match actual.decision {

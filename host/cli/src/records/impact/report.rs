@@ -146,7 +146,7 @@ impl ToLines for Report {
 fn summary(listed: &Listed) -> String {
     match &listed.impact {
         Impact::Unknown { facts } => format!("unknown: the candidate reads {}", facts.join(", ")),
-        Impact::Fault { kind } => format!("{} -> fault `{kind}`", listed.recorded),
+        Impact::Fault { kind } => format!("{} -> fault `{}`", listed.recorded, kind.as_str()),
         Impact::Verdict(changes) => {
             let Changes { allow_to_deny, deny_to_allow, reasons, obligations, quorum, wording } = *changes;
             let all = [

@@ -4,7 +4,7 @@ use crate::lifecycle::{Lifecycle, Sources, StartError};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::Moment;
+use gateway_domain::policy::{FaultKind, Moment};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, Activation, ReadClock, StorePolicies, StoredBundle};
@@ -250,5 +250,5 @@ pub(in crate::tests) async fn fault(lifecycle: &Lifecycle) -> Option<&'static st
     let sample = payment("acct-2", &[]);
     let evaluation =
         lifecycle.host().evaluate_with_active(&sample.request(Moment::Submit), &facts("2")).await;
-    evaluation.fault.map(gateway_policy::EvaluationFault::kind)
+    evaluation.fault_kind().map(FaultKind::as_str)
 }

@@ -2,7 +2,7 @@
 
 use super::deployment::{self, Deployment, bundle, hash_of};
 use crate::lifecycle::StartError;
-use gateway_domain::policy::{Decision, Facts, Moment};
+use gateway_domain::policy::{Decision, Facts, FaultKind, Moment};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy};
 use gateway_policy::testing::{NOW, author, facts, key, payment, role, signed, trust};
@@ -149,7 +149,10 @@ async fn while_trust_roots_cannot_be_read_nothing_is_allowed_and_nothing_activat
         assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(sequence - 1)));
         let sample = payment("acct-2", &[]);
         let outcome = lifecycle.host().evaluate(sample.request(Moment::Submit), &facts("2")).await;
-        assert_eq!((outcome.decision, outcome.fault.as_deref()), (Decision::Deny, Some("no_trust_roots")));
+        assert_eq!(
+            (outcome.decision, outcome.fault_kind().map(FaultKind::as_str)),
+            (Decision::Deny, Some("no_trust_roots"))
+        );
         assert_eq!(outcome.reasons[0].code, "policy_fault:no_trust_roots");
         let status = lifecycle.status(10).await.unwrap();
         assert_eq!((status.fault, status.candidate), (Some("no_trust_roots"), None), "{damaged:?}");
@@ -234,10 +237,13 @@ async fn bundle_that_expires_while_active_gives_no_more_verdicts() {
         let facts = Facts::from_pairs(now.map(|now| ("time.now_ms", now.to_string())));
         lifecycle.host().evaluate(sample.request(Moment::Admission), &facts).await
     };
-    assert_eq!(at(Some(NOW.0)).await.fault, None);
+    assert_eq!(at(Some(NOW.0)).await.fault_kind(), None);
     for late in [Some(NOW.0 + 1), None] {
         let outcome = at(late).await;
-        assert_eq!((outcome.decision, outcome.fault.as_deref()), (Decision::Deny, Some("expired_bundle")));
+        assert_eq!(
+            (outcome.decision, outcome.fault_kind().map(FaultKind::as_str)),
+            (Decision::Deny, Some("expired_bundle"))
+        );
         assert_eq!(outcome.bundle_hash, hash_of(&until));
     }
     // After a restart no bundle is active, and the refusal says why.
@@ -267,7 +273,7 @@ async fn a_clock_that_goes_back_before_the_bundles_first_instant_gives_no_verdic
     {
         let facts = Facts::from_pairs(now.map(|now| ("time.now_ms", now.to_string())));
         let outcome = lifecycle.host().evaluate(sample.request(Moment::Admission), &facts).await;
-        assert_eq!(outcome.fault.as_deref(), fault, "{now:?}");
+        assert_eq!(outcome.fault_kind().map(FaultKind::as_str), fault, "{now:?}");
     }
 }
 
