@@ -2,6 +2,7 @@
 
 use crate::bundle::BundleError;
 use crate::limits::{FACT_NAME_BYTES_MAX, FACT_NAMES_MAX};
+use gateway_domain::policy::facts::classes;
 
 /// Declared names. An entry `prefix.*` stands for all names that begin with `prefix.`.
 #[derive(Clone, Debug, Default)]
@@ -31,16 +32,19 @@ impl FactNames {
     }
 }
 
-/// Checks that the declared names are allowed, ascending and different.
+/// Checks that the declared names are facts that a deployment offers, ascending and different.
 ///
 /// # Errors
-/// [`BundleError::FactName`], [`BundleError::FactOrder`], [`BundleError::TooManyFacts`].
+/// [`BundleError::FactName`], [`BundleError::UnknownFact`], [`BundleError::FactOrder`], [`BundleError::TooManyFacts`].
 pub(crate) fn check(declared: &[String]) -> Result<(), BundleError> {
     if declared.len() > FACT_NAMES_MAX {
         return Err(BundleError::TooManyFacts(FACT_NAMES_MAX));
     }
     if let Some(name) = declared.iter().find(|name| !is_allowed(name)) {
         return Err(BundleError::FactName(name.clone()));
+    }
+    if let Some(name) = declared.iter().find(|name| classes(name).next().is_none()) {
+        return Err(BundleError::UnknownFact(name.clone()));
     }
     match declared.iter().zip(declared.iter().skip(1)).find(|(before, after)| before >= after) {
         Some((_, after)) => Err(BundleError::FactOrder(after.clone())),

@@ -4,10 +4,12 @@ use crate::bundle::{Error, source};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::facts::{FactClass, classes};
 use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{Declaration, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, is_signature};
 use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The contents of a bundle.
@@ -118,7 +120,9 @@ impl ToLines for Inspected {
             lines.add(format_args!("import      {name}: {allows}"));
         }
         for fact in &self.manifest.facts {
-            lines.add(format_args!("fact        {fact}"));
+            let classes: BTreeSet<_> = classes(fact).map(FactClass::as_str).collect();
+            let classes = classes.into_iter().collect::<Vec<_>>().join(", ");
+            lines.add(format_args!("fact        {fact} ({classes})"));
         }
         declarations(lines, "reason", &self.manifest.reasons);
         declarations(lines, "obligation", &self.manifest.obligations);

@@ -46,6 +46,44 @@ impl Rules {
     }
 }
 
+crate::words! {
+    /// How much of a fact the verifiers of an admission know for themselves.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum FactClass {
+        /// Each verifier computes it from its own rows, settings or clock, and refuses another value.
+        Own = "own",
+        /// Each verifier knows a bound on the dangerous side, and refuses a value beyond it.
+        Bounded = "bounded",
+    }
+}
+
+/// Every fact that a deployment offers, by name.
+pub const OFFERED: [(&str, FactClass); 14] = [
+    ("deployment.permitted_recipients", FactClass::Own),
+    ("deployment.required_approvals", FactClass::Own),
+    ("deployment.separation_of_duties", FactClass::Own),
+    ("key.epoch", FactClass::Own),
+    ("key.roster", FactClass::Own),
+    ("key.state", FactClass::Own),
+    ("key.threshold", FactClass::Own),
+    ("signature.taproot_merkle_root", FactClass::Own),
+    ("time.now_ms", FactClass::Own),
+    ("velocity.account.day_count", FactClass::Bounded),
+    ("velocity.account.day_minor", FactClass::Bounded),
+    ("velocity.account.hour_minor", FactClass::Bounded),
+    ("velocity.recipient.day_minor", FactClass::Bounded),
+    ("velocity.recipient.hour_minor", FactClass::Bounded),
+];
+
+/// The classes of the facts that an entry of a manifest stands for: a name, or `prefix.*`. None if there is no such fact.
+pub fn classes(declared: &str) -> impl Iterator<Item = FactClass> {
+    let is_meant = move |name: &str| match declared.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == declared,
+    };
+    OFFERED.iter().filter(move |(name, _)| is_meant(name)).map(|(_, class)| *class)
+}
+
 /// Facts by name. A policy reads them one by one, and each read is recorded. Cloning shares the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(Arc<BTreeMap<Cow<'static, str>, String>>);
@@ -109,7 +147,30 @@ mod tests {
     use super::*;
     use crate::ids::Hex32;
     use crate::intent::{Intent, PublicationMode};
-    use crate::testing::samples::{Kind, intent};
+    use crate::testing::samples::{Kind, intent, key};
+
+    #[test]
+    fn every_fact_that_is_offered_has_a_class_and_no_other_has() {
+        let rules =
+            Rules { permitted_recipients: "*".into(), required_approvals: 2, separation_of_duties: false };
+        let Intent::AssetAction(action) = intent(Kind::AssetAction, PublicationMode::Manual) else {
+            panic!()
+        };
+        let terms = SigningTerms { taproot: Some(Taproot { merkle_root: None }), ..action.terms };
+        let totals = SpendingTotals::default();
+        let facts = facts_for(&rules, Some(&key()), Some(&terms), Some(&totals), EpochMs(1));
+        let names: Vec<_> = facts.0.keys().map(AsRef::as_ref).collect();
+        assert_eq!(names, OFFERED.map(|(name, _)| name));
+        for (declared, expected) in [
+            ("time.now_ms", &[FactClass::Own][..]),
+            ("velocity.recipient.*", &[FactClass::Bounded; 2]),
+            ("time.now", &[]),
+            ("velocity", &[]),
+            ("limits.*", &[]),
+        ] {
+            assert_eq!(classes(declared).collect::<Vec<_>>(), expected, "{declared}");
+        }
+    }
 
     #[test]
     fn taproot_output_of_a_signature_is_a_fact() {

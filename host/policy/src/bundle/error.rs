@@ -77,6 +77,8 @@ pub enum BundleError {
         "fact name `{0}` is not allowed: use words of lower case letters, digits and `_`, joined by dots; the last may be `*`"
     )]
     FactName(String),
+    #[error("there is no fact `{0}`: `wit/policy.wit` lists those that a deployment offers")]
+    UnknownFact(String),
     #[error("fact `{0}` is out of order: the manifest lists each fact once, in ascending order")]
     FactOrder(String),
     #[error("the manifest lists more than {0} facts")]
