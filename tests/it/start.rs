@@ -31,7 +31,8 @@ fn altered_bundle_prevents_startup() {
         assert_nothing_was_created(folder.path());
         line
     };
-    assert!(start_error(&folder.path().join("nowhere")).contains("policy bundle"));
+    let missing = start_error(&folder.path().join("nowhere"));
+    assert!(missing.contains("policy bundle") && missing.contains("/nowhere` cannot be read"), "{missing}");
 
     let unsigned = copy_bundle(folder.path());
     fs::remove_dir_all(unsigned.join("signatures")).unwrap();

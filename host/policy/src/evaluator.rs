@@ -430,8 +430,8 @@ fn self_test(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleError> 
             return Err(BundleError::Vector {
                 file,
                 name: vector.name,
-                expected: format!("{:?}", vector.expect),
-                actual: fault.unwrap_or_else(|| format!("{actual:?}")),
+                expected: vector.expect.to_string(),
+                actual: fault.unwrap_or_else(|| actual.to_string()),
             });
         }
     }

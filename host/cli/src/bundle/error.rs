@@ -11,6 +11,10 @@ use std::path::PathBuf;
 pub(crate) enum Error {
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    #[error(
+        "the manifest is not of these files: `operation-gateway bundle complete` writes their hashes into it"
+    )]
+    Incomplete(#[source] Box<BundleError>),
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]

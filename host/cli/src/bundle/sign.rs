@@ -3,7 +3,7 @@
 use crate::bundle::key::{Key, PublicKey};
 use crate::bundle::{Error, layout, source, trial};
 use gateway_domain::ids::Hex32;
-use gateway_policy::{BundleFiles, Evaluator, PolicyEngine};
+use gateway_policy::{BundleError, BundleFiles, Evaluator, PolicyEngine};
 use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::path::Path;
@@ -33,7 +33,14 @@ impl ToLines for Signed {
 pub(crate) fn sign(path: &Path, key: &Key) -> Result<Signed, Error> {
     let folder = source::folder(path)?;
     let files = BundleFiles::read(&folder)?;
-    let ((name, bytes), bundle) = trial::sign_and_verify(&files, &key.signing)?;
+    let signed = trial::sign_and_verify(&files, &key.signing).map_err(|error| match error {
+        Error::Bundle(
+            stale
+            @ (BundleError::Tampered { .. } | BundleError::UnknownFile(_) | BundleError::MissingFile(_)),
+        ) => Error::Incomplete(Box::new(stale)),
+        other => other,
+    });
+    let ((name, bytes), bundle) = signed?;
     Evaluator::load(&PolicyEngine::new()?, &bundle)?;
     layout::write(&folder.join(&name), &bytes)?;
     Ok(Signed { bundle_hash: bundle.hash(), file: name, key: key.public.clone() })

@@ -29,6 +29,8 @@ pub(crate) struct Failure {
     pub(crate) name: String,
     pub(crate) expected: Expectation,
     pub(crate) actual: Expectation,
+    /// The reasons and obligations of the answer that have operands, as `code: operands`.
+    pub(crate) statements: Vec<String>,
     /// Why the policy gave no verdict; absent if it gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fault: Option<String>,
@@ -44,10 +46,13 @@ impl Tested {
 
 impl ToLines for Tested {
     fn add_to(&self, lines: &mut Lines) {
-        for Failure { file, name, expected, actual, fault } in &self.failures {
+        for Failure { file, name, expected, actual, statements, fault } in &self.failures {
             lines.add(format_args!("FAILED  {file}: {name}"));
-            lines.add(format_args!("  expected  {}", describe(expected)));
-            lines.add(format_args!("  actual    {}", describe(actual)));
+            lines.add(format_args!("  expected  {}", expected));
+            lines.add(format_args!("  actual    {}", actual));
+            for statement in statements {
+                lines.add(format_args!("  says      {statement}"));
+            }
             if let Some(fault) = fault {
                 lines.add(format_args!("  fault     {fault}"));
             }
@@ -63,16 +68,6 @@ impl ToLines for Tested {
         };
         lines.add(format_args!("codes       {covered} of {} covered by a vector{uncovered}", self.n_codes));
     }
-}
-
-/// An answer on one line.
-pub(crate) fn describe(answer: &Expectation) -> String {
-    let Expectation { decision, reasons, obligations, subjects, required, satisfied } = answer;
-    let (reasons, obligations, subjects) = (reasons.join(" "), obligations.join(" "), subjects.join(" "));
-    format!(
-        "{decision:?}, reasons [{reasons}], obligations [{obligations}], quorum [{subjects}] of {required} {}",
-        if *satisfied { "reached" } else { "not reached" }
-    )
 }
 
 /// Tests the bundle at `path`. For a source folder, first runs its own tests, and then tests the component built from the
@@ -98,10 +93,21 @@ fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
     let n_vectors = vectors.len();
     for (file, vector) in vectors {
         let outcome = trial.evaluator.outcome(&file, &vector)?;
-        let (fault, actual) = (outcome.fault.as_ref().map(ToString::to_string), Expectation::from(outcome));
+        let fault = outcome.fault.as_ref().map(ToString::to_string);
+        let with_operands =
+            outcome.reasons.iter().chain(&outcome.obligations).filter(|it| !it.detail.is_empty());
+        let statements = with_operands.map(ToString::to_string).collect();
+        let actual = Expectation::from(outcome);
         shown.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
         if actual != vector.expect {
-            failures.push(Failure { file, name: vector.name, expected: vector.expect, actual, fault });
+            failures.push(Failure {
+                file,
+                name: vector.name,
+                expected: vector.expect,
+                actual,
+                statements,
+                fault,
+            });
         }
     }
     let manifest = trial.bundle.manifest();

@@ -92,7 +92,7 @@ impl ActivationRecord {
         let payload = payload.map_err(|source| BundleError::Signature { file: FILE.to_owned(), source })?;
         let record: Self = serde_json::from_slice(&payload).map_err(|fault| invalid(fault.to_string()))?;
         if record.payload()? != payload {
-            return Err(BundleError::NotStrict { file: FILE.to_owned() });
+            return Err(BundleError::NotStrict { file: FILE.to_owned(), pointer: String::new() });
         }
         Ok(record)
     }

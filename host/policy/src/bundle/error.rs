@@ -55,8 +55,8 @@ pub enum BundleError {
     NotText(String),
     #[error("`{file}` contains the key `{key}` twice in one object")]
     DuplicateKey { file: String, key: String },
-    #[error("`{file}` has an unknown member, a null, or a list in place of an object")]
-    NotStrict { file: String },
+    #[error("`{file}` has an unknown member, a null, or a list in place of an object at `{pointer}`")]
+    NotStrict { file: String, pointer: String },
     #[error("`{file}` has no canonical form")]
     Canonical { file: String, source: CanonicalError },
     #[error(
@@ -154,7 +154,7 @@ pub enum BundleError {
         "the bundle has no test vectors: add at least one to `tests/`, with the verdict that it must give"
     )]
     NoVectors,
-    #[error("test vector `{name}` of `{file}` gives {actual}, not {expected}")]
+    #[error("test vector `{name}` of `{file}` gives {actual}, and not {expected}")]
     Vector { file: String, name: String, expected: String, actual: String },
 }
 

@@ -199,7 +199,7 @@ fn mounted(folder: &Path) -> PathBuf {
 
 fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), BundleError> {
     let unreadable = |name: &str| {
-        let path = format!("{prefix}{name}");
+        let path = if name.is_empty() { folder.display().to_string() } else { format!("{prefix}{name}") };
         move |source| BundleError::Read { path, source }
     };
     for entry in fs::read_dir(folder).map_err(unreadable(""))? {

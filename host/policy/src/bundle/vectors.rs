@@ -8,7 +8,9 @@ use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::{Decision, Facts, Moment, Outcome, Request, Statement};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A request with its expected verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +50,19 @@ pub struct Expectation {
     pub subjects: Vec<String>,
     pub required: u32,
     pub satisfied: bool,
+}
+
+/// For people.
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { decision, reasons, obligations, subjects, required, satisfied } = self;
+        let (reasons, obligations, subjects) = (reasons.join(" "), obligations.join(" "), subjects.join(" "));
+        let (decision, reached) = (decision.as_str(), if *satisfied { "reached" } else { "not reached" });
+        write!(
+            f,
+            "{decision}, reasons [{reasons}], obligations [{obligations}], quorum [{subjects}] of {required} {reached}"
+        )
+    }
 }
 
 impl From<Outcome> for Expectation {
@@ -107,8 +122,25 @@ impl Vector {
 pub(super) fn parse(files: &BundleFiles) -> Result<Vec<(String, Vector)>, BundleError> {
     let mut all = Vec::new();
     for (file, bytes) in files.iter().filter(|(name, _)| name.starts_with("tests/")) {
-        let vectors: Vec<Vector> = strict::parse(file, bytes)?;
-        all.extend(vectors.into_iter().map(|vector| (file.to_owned(), vector)));
+        let vectors: Vec<Value> = strict::parse(file, bytes)?;
+        for (index, value) in vectors.into_iter().enumerate() {
+            let name = value.get("name").and_then(Value::as_str).unwrap_or("without a name").to_owned();
+            let vector = strict::typed(file, value).map_err(|error| in_vector(error, index, &name))?;
+            all.push((file.to_owned(), vector));
+        }
     }
     Ok(all)
+}
+
+/// The error with the vector that it is about.
+fn in_vector(error: BundleError, index: usize, name: &str) -> BundleError {
+    match error {
+        BundleError::Json { file, fault } => {
+            BundleError::Json { file, fault: format!("vector {index} (`{name}`): {fault}") }
+        }
+        BundleError::NotStrict { file, pointer } => {
+            BundleError::NotStrict { file, pointer: format!("/{index}{pointer}") }
+        }
+        other => other,
+    }
 }

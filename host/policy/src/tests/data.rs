@@ -7,6 +7,7 @@ use crate::testing::{bundle_with, engine, facts, guest, guest_of_1_0, load, paym
 use crate::{BundleError, Evaluator};
 use gateway_domain::policy::{Decision, FaultKind, Moment};
 use gateway_policy_sdk::Data as _;
+use serde_json::{Value, json};
 
 const ALLOW: &str = "i32.const 0";
 
@@ -219,4 +220,41 @@ fn a_component_made_for_the_first_contract_still_runs() {
     let evaluation =
         evaluator.evaluate(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"), u64::MAX);
     assert_eq!((evaluation.decision, evaluation.fault_kind()), (Decision::Allow, None));
+}
+
+#[test]
+fn fault_of_a_vector_names_it_and_its_member() {
+    let vectors = crate::testing::committed();
+    let vectors: Value = serde_json::from_slice(vectors.get("tests/payments.json").unwrap()).unwrap();
+    let fault = |pointer: &str, value: Option<Value>| {
+        let mut vectors = vectors.clone();
+        let (parent, member) = pointer.rsplit_once('/').unwrap();
+        let parent = vectors.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+        match value {
+            Some(value) => drop(parent.insert(member.to_owned(), value)),
+            None => drop(parent.remove(member)),
+        }
+        let bytes = serde_json::to_vec(&vectors).unwrap();
+        bundle(&[("tests/v.json", &bytes)], |_| ()).vectors().unwrap_err().to_string()
+    };
+    let name = vectors[1]["name"].as_str().unwrap();
+    let vector = format!("`tests/v.json` is not valid: vector 1 (`{name}`): ");
+    for (pointer, value, expected) in [
+        (
+            "/1/input/moment",
+            Some(json!("later")),
+            format!("{vector}`/input/moment`: unknown variant `later`"),
+        ),
+        ("/1/input/tenant", None, format!("{vector}`/input`: missing field `tenant`")),
+        ("/1/expect/required", Some(json!("2")), format!("{vector}`/expect/required`: invalid type: string")),
+        (
+            "/1/input/submitter",
+            Some(json!(["desk", "carol", [], []])),
+            "a list in place of an object at `/1/input/submitter`".into(),
+        ),
+        ("/1/expect/extra", Some(json!(1)), format!("{vector}`/expect/extra`: unknown field `extra`")),
+    ] {
+        let fault = fault(pointer, value);
+        assert!(fault.contains(&expected), "{pointer}: {fault}");
+    }
 }

@@ -1,7 +1,6 @@
 //! Compares the verdicts of two bundles on the same test vectors.
 
 use crate::bundle::Error;
-use crate::bundle::test::describe;
 use crate::bundle::trial::Trial;
 use gateway_policy::bundle::{Expectation, Vector};
 use gateway_service::output::{Lines, ToLines};
@@ -44,13 +43,13 @@ impl ToLines for Verdicts {
     fn add_to(&self, lines: &mut Lines) {
         let not_run = |fact: &str| format!("not run: this bundle does not declare the fact `{fact}`");
         for Difference { file, name, old, new } in &self.differences {
-            add_vector(lines, '!', (file, name), &describe(old), &describe(new));
+            add_vector(lines, '!', (file, name), &old.to_string(), &new.to_string());
         }
         for OneSided { file, name, undeclared_fact, answer } in &self.only_old {
-            add_vector(lines, '-', (file, name), &describe(answer), &not_run(undeclared_fact));
+            add_vector(lines, '-', (file, name), &answer.to_string(), &not_run(undeclared_fact));
         }
         for OneSided { file, name, undeclared_fact, answer } in &self.only_new {
-            add_vector(lines, '+', (file, name), &not_run(undeclared_fact), &describe(answer));
+            add_vector(lines, '+', (file, name), &not_run(undeclared_fact), &answer.to_string());
         }
         let (new, old) = (self.only_new.len(), self.only_old.len());
         let one_sided = match (new, old) {
