@@ -99,20 +99,14 @@ pub struct ErrorBody {
     /// Every fault of the request's body that can be found at once, at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Fault>,
-    /// The policy's denial.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub denial: Option<Box<DenialBody>>,
-}
-
-/// What a denial by the policy adds to the error.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct DenialBody {
     /// The reasons for which the policy denies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
-    /// SHA-256 of the canonical manifest of the bundle that decided.
-    #[schema(value_type = String)]
-    pub bundle_hash: Hex32,
-    /// The record of the decision, for `GET /v1/policy/decisions/{id}`.
+    /// SHA-256 of the canonical manifest of the bundle that denies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub bundle_hash: Option<Hex32>,
+    /// The record of the denial, for `GET /v1/policy/decisions/{decisionId}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub decision_id: Option<DecisionId>,
@@ -131,6 +125,13 @@ pub struct Reason {
     pub remedy: String,
 }
 
+impl From<Denial> for Reason {
+    fn from(Denial { statement, text, remedy }: Denial) -> Self {
+        let Statement { code, detail } = statement;
+        Self { code, detail, text, remedy }
+    }
+}
+
 /// An error response.
 #[derive(Debug)]
 pub struct ApiError {
@@ -138,7 +139,7 @@ pub struct ApiError {
     message: String,
     headers: Vec<(HeaderName, String)>,
     faults: Vec<Fault>,
-    denial: Option<Box<DenialBody>>,
+    denial: Option<Box<Denied>>,
 }
 
 impl ApiError {
@@ -159,16 +160,6 @@ impl ApiError {
     fn with_quota(self, quota: Option<Quota>) -> Self {
         let headers = quota.into_iter().flat_map(rate_limit_headers);
         headers.fold(self, |error, (name, value)| error.with_header(name, value))
-    }
-
-    /// Adds why the policy denies.
-    fn with_denial(self, Denied { reasons, bundle_hash, decision_id }: Denied) -> Self {
-        let reasons = reasons.into_iter().map(|Denial { statement, text, remedy }| {
-            let Statement { code, detail } = statement;
-            Reason { code, detail, text, remedy }
-        });
-        let body = DenialBody { reasons: reasons.collect(), bundle_hash, decision_id };
-        Self { denial: Some(Box::new(body)), ..self }
     }
 
     /// The caller lacks the scope that the endpoint requires.
@@ -199,12 +190,19 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let (bundle_hash, decision_id) = self
+            .denial
+            .as_ref()
+            .map_or((None, None), |denied| (Some(denied.bundle_hash), denied.decision_id));
+        let reasons = self.denial.map_or_else(Vec::new, |denied| denied.reasons);
         let body = axum::Json(ErrorBody {
             error: self.code,
             message: self.message,
             request_id: layers::current_request_id(),
             errors: self.faults,
-            denial: self.denial,
+            reasons: reasons.into_iter().map(Reason::from).collect(),
+            bundle_hash,
+            decision_id,
         });
         let mut response = (self.code.status(), body).into_response();
         for (name, value) in self.headers {
@@ -248,7 +246,7 @@ impl From<EngineError> for ApiError {
             EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
             EngineError::Refused(refusal) => Self::from(refusal),
             EngineError::PolicyRejected { denied, quota, .. } => {
-                Self::new(Code::PolicyRejected, message).with_quota(quota).with_denial(*denied)
+                Self { denial: Some(denied), ..Self::new(Code::PolicyRejected, message).with_quota(quota) }
             }
             EngineError::RateLimited { quota, .. } => rate_limited(&message, quota),
             EngineError::Invalid { pointer, .. } => vec![Fault::at(pointer, message)].into(),
