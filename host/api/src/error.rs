@@ -112,7 +112,7 @@ pub struct ErrorBody {
     pub decision_id: Option<DecisionId>,
 }
 
-/// A reason for which the policy denies.
+/// A reason or an obligation of the policy, with what the bundle's manifest says of it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Reason {
     /// The code, which the manifest of the policy's bundle declares.

@@ -90,8 +90,8 @@ impl std::fmt::Display for Statement {
 
 /// The statements as one text, separated by semicolons.
 #[must_use]
-pub fn join(statements: &[Statement]) -> String {
-    statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+pub fn join<'a>(statements: impl IntoIterator<Item = &'a Statement>) -> String {
+    statements.into_iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// A fact that the policy read.

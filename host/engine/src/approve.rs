@@ -1,7 +1,7 @@
 //! Approval: load → policy → decide → commit → drive to admission once the quorum is reached.
 
 use crate::engine::{Engine, Inner};
-use crate::error::{Dependency, EngineError, Unavailable};
+use crate::error::{Denied, Dependency, EngineError, Unavailable};
 use crate::policy::check_evaluated;
 use crate::ports::{Asked, Record};
 use crate::session::{Session, Target, Targeted, UseCase};
@@ -120,7 +120,7 @@ impl Session<'_> {
             return Ok(());
         };
         let Some(policy) = policy else { return Err(refusal.into()) };
-        let mut denied = self.engine.denied(&policy, None);
+        let mut denied = self.engine.denied(&policy);
         denied.decision_id =
             self.engine.record_refused_approval(&self.operation, &approval, policy, sender).await?;
         Err(match refusal {
@@ -220,7 +220,7 @@ impl Inner {
             (Phase::Failed, Some(failure)) if failure.code == "policy_rejected" => {
                 // The rejection is the last event.
                 let decision_id = DecisionId::Event { operation_id: operation.id, seq: operation.revision };
-                Err(self.denied(&operation.policy, Some(decision_id)).into())
+                Err(Denied { decision_id: Some(decision_id), ..self.denied(&operation.policy) }.into())
             }
             // An operation on a key that does not sign may be approved; the view says that it has ended, and executing it is refused.
             (Phase::Failed, Some(failure)) if failure.code == KEY_NOT_ACTIVE => Ok(()),

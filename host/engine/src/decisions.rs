@@ -3,8 +3,7 @@
 use crate::engine::Engine;
 use crate::error::{Denial, EngineError};
 use crate::ports::{
-    Created, DecisionFilter, Declared, FoundDecisions, OperationFilter, RecordedDecision, SearchedFrom,
-    Visibility,
+    Created, DecisionFilter, FoundDecisions, OperationFilter, RecordedDecision, SearchedFrom, Visibility,
 };
 use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Family;
@@ -67,9 +66,6 @@ impl Engine {
     /// A reason or an obligation with what the manifest says of it, if its bundle is the active one.
     #[must_use]
     pub fn explained(&self, decision: &RecordedDecision, statement: &Statement) -> Denial {
-        let declared = self.0.ports.policy.declared(decision.outcome.bundle_hash, &statement.code);
-        let (text, remedy) =
-            declared.map_or_else(Default::default, |Declared { text, remedy, .. }| (text, remedy));
-        Denial { statement: statement.clone(), text, remedy }
+        self.0.explained(decision.outcome.bundle_hash, statement).1
     }
 }

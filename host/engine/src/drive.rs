@@ -271,7 +271,7 @@ impl Inner {
             return Err(fault.into());
         }
         if !policy.is_allowed() || !policy.quorum.satisfied {
-            let detail = self.denied(&policy, None).to_string();
+            let detail = self.denied(&policy).to_string();
             return Ok(Signing::ended(rejection("policy_rejected", detail, Some(policy))));
         }
         let derivation = key.map(|key| self.ports.nodes.derivation(key, &operation.intent)).transpose();

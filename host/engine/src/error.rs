@@ -6,7 +6,7 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::key::fit::KeyError;
 use gateway_domain::operation::Refusal;
-use gateway_domain::policy::{DecisionId, SpendingTotals, Statement};
+use gateway_domain::policy::{DecisionId, SpendingTotals, Statement, join};
 use std::fmt;
 
 /// A dependency did not answer, or too few nodes did. The request can be retried.
@@ -192,11 +192,7 @@ pub struct Denial {
 
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (nth, reason) in self.reasons.iter().enumerate() {
-            let between = if nth == 0 { "" } else { "; " };
-            write!(f, "{between}{}", reason.statement)?;
-        }
-        Ok(())
+        f.write_str(&join(self.reasons.iter().map(|reason| &reason.statement)))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::rate_limit::{Quota, Token};
 use crate::reserved::PROVISIONER;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{OperationId, Tenant};
+use gateway_domain::ids::{Hex32, OperationId, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
@@ -68,31 +68,33 @@ impl Inner {
     }
 
     /// The reasons that the policy declares as reasons to deny; all of them if it declares none of them so.
-    pub(crate) fn denied(&self, outcome: &policy::Outcome, decision_id: Option<DecisionId>) -> Denied {
+    pub(crate) fn denied(&self, outcome: &policy::Outcome) -> Denied {
         let bundle_hash = outcome.bundle_hash;
-        let explained = outcome.reasons.iter().map(|reason| {
-            let statement = reason.clone();
-            match self.ports.policy.declared(bundle_hash, &reason.code) {
-                Some(Declared { text, remedy, denies }) => (denies, Denial { statement, text, remedy }),
-                None => (true, Denial { statement, text: String::new(), remedy: String::new() }),
-            }
-        });
+        let explained = outcome.reasons.iter().map(|reason| self.explained(bundle_hash, reason));
         let (denials, others): (Vec<_>, Vec<_>) = explained.partition(|(denies, _)| *denies);
         let shown = if denials.is_empty() { others } else { denials };
         let reasons = shown.into_iter().map(|(_, reason)| reason).collect();
-        Denied { reasons, bundle_hash, decision_id }
+        Denied { reasons, bundle_hash, decision_id: None }
     }
 
-    /// Records a decision that changes no operation, and returns its id once the record is durable; `None` if it was recorded before.
+    /// A statement of this bundle with what its manifest says of it, and whether that is a reason to deny. Without the manifest it may be.
+    pub(crate) fn explained(&self, bundle_hash: Hex32, statement: &policy::Statement) -> (bool, Denial) {
+        let declared = self.ports.policy.declared(bundle_hash, &statement.code);
+        let unknown = Declared { text: String::new(), remedy: String::new(), denies: true };
+        let Declared { text, remedy, denies } = declared.unwrap_or(unknown);
+        (denies, Denial { statement: statement.clone(), text, remedy })
+    }
+
+    /// Records a decision that changes no operation. Returns once the record is durable.
     pub(crate) async fn record_decision(
         &self,
         operation_id: OperationId,
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
-    ) -> Result<Option<DecisionId>, Unavailable> {
+    ) -> Result<(), Unavailable> {
         self.check_may_write()?;
         let record = self.decision(operation_id, Asked::default(), request, outcome);
-        Ok(self.ports.commits.decision_record(record).await?.map(DecisionId::Refusal))
+        self.ports.commits.decision_record(record).await.map(drop)
     }
 
     fn decision(

@@ -304,7 +304,7 @@ impl Inner {
         policy: policy::Outcome,
         token: Option<Token>,
     ) -> Result<EngineError, EngineError> {
-        let (evaluated, mut denied) = (check_evaluated(&policy), self.denied(&policy, None));
+        let (evaluated, mut denied) = (check_evaluated(&policy), self.denied(&policy));
         let (decision_id, quota) = self.record_refusal(id, asked, request, policy, token).await?;
         denied.decision_id = decision_id;
         Ok(match evaluated {

@@ -1,12 +1,13 @@
 //! Recorded policy decisions, as views.
 
+use crate::error::Reason;
 use crate::extract::list::Placed;
 use crate::extract::query::digits;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::policy::{Decision, DecisionId, FactRead, Statement};
 use gateway_domain::time::EpochMs;
+use gateway_engine::Engine;
 use gateway_engine::ports::{Asked, RecordedDecision, SearchedFrom};
-use gateway_engine::{Denial, Engine};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -45,10 +46,10 @@ pub struct DecisionView {
     /// Hash of the canonical intent.
     #[schema(value_type = String)]
     pub intent_hash: Hex32,
-    /// The reasons.
-    pub reasons: Vec<ExplainedStatement>,
-    /// The obligations.
-    pub obligations: Vec<ExplainedStatement>,
+    /// The reasons; text and remedy are empty unless the bundle is the active one.
+    pub reasons: Vec<Reason>,
+    /// The obligations, in the same form.
+    pub obligations: Vec<Reason>,
     /// The facts that the policy read, in order.
     pub facts: Vec<FactRead>,
     /// The subjects whose approvals count.
@@ -67,19 +68,6 @@ pub struct DecisionView {
     pub fuel_used: u64,
     /// Whether the record matches the hash that it was written with.
     pub intact: bool,
-}
-
-/// A reason or an obligation, with what the bundle's manifest says of it.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ExplainedStatement {
-    /// The code.
-    pub code: String,
-    /// The operands; may be empty.
-    pub detail: String,
-    /// What the code means; empty unless the bundle is the active one.
-    pub text: String,
-    /// What can be done; empty unless the bundle is the active one.
-    pub remedy: String,
 }
 
 /// Why there is no verdict.
@@ -108,7 +96,7 @@ impl DecisionView {
         let (input, outcome) = (&recorded.input, &recorded.outcome);
         let explained = |statements: &[Statement]| {
             let explained = statements.iter().map(|statement| engine.explained(recorded, statement));
-            explained.map(ExplainedStatement::from).collect()
+            explained.map(Reason::from).collect()
         };
         let Asked { request_id, idempotency_key } = recorded.asked.clone();
         Self {
@@ -138,13 +126,6 @@ impl DecisionView {
             fuel_used: outcome.fuel_used,
             intact: recorded.is_intact,
         }
-    }
-}
-
-impl From<Denial> for ExplainedStatement {
-    fn from(Denial { statement, text, remedy }: Denial) -> Self {
-        let Statement { code, detail } = statement;
-        Self { code, detail, text, remedy }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Comparison of a recorded outcome with that of a re-run, or with that of a candidate bundle.
 
-use super::{Decision, FactRead, FaultKind, Outcome, Quorum, Statement};
+use super::{Decision, FactRead, FaultKind, Outcome, Quorum, Statement, join};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -36,8 +36,8 @@ pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
         Difference::new("bundle_hash", recorded.bundle_hash, again.bundle_hash),
         Difference::new("facts", facts(&recorded.facts), facts(&again.facts)),
         Difference::new("decision", recorded.decision.as_str(), again.decision.as_str()),
-        Difference::new("reasons", texts(&recorded.reasons), texts(&again.reasons)),
-        Difference::new("obligations", texts(&recorded.obligations), texts(&again.obligations)),
+        Difference::new("reasons", join(&recorded.reasons), join(&again.reasons)),
+        Difference::new("obligations", join(&recorded.obligations), join(&again.obligations)),
         Difference::new("quorum", shown_quorum(&recorded.quorum), shown_quorum(&again.quorum)),
         Difference::new("fault", fault(recorded), fault(again)),
         Difference::new("output_hash", recorded.output_hash, again.output_hash),
@@ -120,10 +120,6 @@ fn required_min(facts: &[FactRead]) -> Option<u32> {
 
 fn codes(statements: &[Statement]) -> Vec<&str> {
     statements.iter().map(|statement| statement.code.as_str()).collect()
-}
-
-fn texts(statements: &[Statement]) -> String {
-    statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn facts(read: &[FactRead]) -> String {

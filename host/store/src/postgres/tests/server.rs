@@ -277,13 +277,19 @@ impl Network {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn connections_that_were_cut_off_are_given_up_and_replaced() {
+/// A store with two read connections, whose server it reaches through a network.
+async fn behind_network() -> (Scratch, Network, Store) {
     let scratch = Scratch::new();
     let url = scratch.url();
     let server = url.split_once('@').unwrap().1.split_once('/').unwrap().0;
     let network = Network::new(server.to_owned()).await;
     let store = Store::open_with(&url.replace(server, &network.address.to_string()), 3).await.unwrap();
+    (scratch, network, store)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_were_cut_off_are_given_up_and_replaced() {
+    let (_scratch, network, store) = behind_network().await;
     // Two connections read: one statement, and one in a transaction.
     let Pool::Postgres(pool) = store.database.pool() else { panic!() };
     let slow = "SELECT pg_sleep(1)";
@@ -323,11 +329,7 @@ async fn connections_that_were_cut_off_are_given_up_and_replaced() {
 /// A connection that is given back is asked once more whether it answers. On one thread, nothing answers before the network is cut off.
 #[tokio::test]
 async fn connections_cut_off_while_they_are_given_back_leave_room_for_others() {
-    let scratch = Scratch::new();
-    let url = scratch.url();
-    let server = url.split_once('@').unwrap().1.split_once('/').unwrap().0;
-    let network = Network::new(server.to_owned()).await;
-    let store = Store::open_with(&url.replace(server, &network.address.to_string()), 3).await.unwrap();
+    let (_scratch, network, store) = behind_network().await;
     let Pool::Postgres(pool) = store.database.pool() else { panic!() };
     let both = (pool.acquire().await.unwrap(), pool.acquire().await.unwrap());
     drop(both);
