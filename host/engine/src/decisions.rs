@@ -3,7 +3,8 @@
 use crate::engine::Engine;
 use crate::error::{Denial, EngineError};
 use crate::ports::{
-    Created, DecisionFilter, FoundDecisions, OperationFilter, RecordedDecision, SearchedFrom, Visibility,
+    Created, DecisionFilter, DecisionSearch, FoundDecisions, OperationFilter, RecordedDecision, SearchedFrom,
+    Visibility,
 };
 use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Family;
@@ -40,8 +41,8 @@ impl Engine {
             Some(key) => self.operations_claimed(visibility, key).await?,
             None => Vec::new(),
         };
-        let ports = &self.0.ports;
-        Ok(ports.decisions.decisions(visibility, filter, &operations, searched, n_max).await?)
+        let search = DecisionSearch { visibility, filter, operations: &operations, searched, n_max };
+        Ok(self.0.ports.decisions.decisions(search).await?)
     }
 
     /// The payments that were submitted with this idempotency key.

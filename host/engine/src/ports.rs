@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 pub use crate::error::{Damage, ReadError, SignError, Subject};
 pub use decisions::{
-    Asked, DecisionFilter, DecisionPosition, FoundDecisions, ReadDecisions, RecordedDecision, SearchedFrom,
+    Asked, DecisionFilter, DecisionPosition, DecisionSearch, FoundDecisions, ReadDecisions, RecordedDecision,
+    SearchedFrom,
 };
 pub use gateway_domain::operation::AdmissionRequest;
 pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place, Visibility};

@@ -143,6 +143,21 @@ impl SearchedFrom {
     }
 }
 
+/// A part of a search for decisions that the caller can see.
+#[derive(Clone, Copy, Debug)]
+pub struct DecisionSearch<'a> {
+    /// What the caller can see.
+    pub visibility: &'a Visibility,
+    /// What is searched for.
+    pub filter: &'a DecisionFilter,
+    /// The operations with the idempotency key, if the filter has one.
+    pub operations: &'a [OperationId],
+    /// How far the parts before have come.
+    pub searched: SearchedFrom,
+    /// The most decisions of this part.
+    pub n_max: usize,
+}
+
 /// A part of the decisions that are searched for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundDecisions {
@@ -158,13 +173,6 @@ pub trait ReadDecisions: Send + Sync {
     /// The decision of this name.
     async fn decision(&self, id: DecisionId) -> Result<Option<RecordedDecision>, Unavailable>;
 
-    /// At most `n_max` decisions that the caller can see, newest first. `operations`: those with the idempotency key, if the filter has one.
-    async fn decisions(
-        &self,
-        visibility: &Visibility,
-        filter: &DecisionFilter,
-        operations: &[OperationId],
-        searched: SearchedFrom,
-        n_max: usize,
-    ) -> Result<FoundDecisions, Unavailable>;
+    /// A part of a search.
+    async fn decisions(&self, search: DecisionSearch<'_>) -> Result<FoundDecisions, Unavailable>;
 }

@@ -13,8 +13,8 @@ use gateway_domain::testing::samples::approval;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::{
-    Asked, CommitOperations, DecisionFilter, DecisionRecord, EventId, PreviewRecord, ReadDecisions,
-    SearchedFrom,
+    Asked, CommitOperations, DecisionFilter, DecisionRecord, DecisionSearch, EventId, PreviewRecord,
+    ReadDecisions, SearchedFrom,
 };
 
 /// All decisions after a cursor, read in pages of `n_max`.
@@ -228,8 +228,9 @@ async fn found(
 ) -> Vec<RecordedDecision> {
     let (mut found, mut searched) = (Vec::new(), SearchedFrom::default());
     for _ in 0..1_000 {
-        let part =
-            store.decisions(&Visibility::Everything, filter, operations, searched, n_max).await.unwrap();
+        let search =
+            DecisionSearch { visibility: &Visibility::Everything, filter, operations, searched, n_max };
+        let part = store.decisions(search).await.unwrap();
         assert!(part.decisions.len() <= n_max);
         assert_ne!(part.searched, searched, "a part that reads nothing");
         found.extend(part.decisions);

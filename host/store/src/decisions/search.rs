@@ -12,7 +12,8 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::policy::DecisionId;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    DecisionFilter, DecisionPosition, FoundDecisions, ReadDecisions, RecordedDecision, SearchedFrom,
+    DecisionFilter, DecisionPosition, DecisionSearch, FoundDecisions, ReadDecisions, RecordedDecision,
+    SearchedFrom,
 };
 use gateway_engine::{Unavailable, Visibility};
 use serde::Deserialize;
@@ -105,19 +106,13 @@ struct Timed {
 
 impl Decisions {
     /// As [`ReadDecisions::decisions`].
-    async fn search(
-        &self,
-        visibility: &Visibility,
-        filter: &DecisionFilter,
-        operations: &[OperationId],
-        searched: SearchedFrom,
-        n_max: usize,
-    ) -> Result<FoundDecisions, Unavailable> {
+    async fn search(&self, search: DecisionSearch<'_>) -> Result<FoundDecisions, Unavailable> {
+        let DecisionSearch { visibility, filter, n_max, .. } = search;
         let searched = match filter.before {
-            Some(before) if searched == SearchedFrom::default() => self.starting(before).await?,
-            _ => searched,
+            Some(before) if search.searched == SearchedFrom::default() => self.starting(before).await?,
+            _ => search.searched,
         };
-        let events = self.events_part(visibility, filter, operations, searched.event).await?;
+        let events = self.events_part(search, searched.event).await?;
         let conditions = [
             ("operation_id", filter.operation_id.map(|id| blob(id.0))),
             ("request_id", filter.request_id.as_deref().map(Cell::from)),
@@ -139,9 +134,7 @@ impl Decisions {
 
     async fn events_part(
         &self,
-        visibility: &Visibility,
-        filter: &DecisionFilter,
-        operations: &[OperationId],
+        DecisionSearch { visibility, filter, operations, .. }: DecisionSearch<'_>,
         before: u64,
     ) -> Result<Part, Unavailable> {
         if filter.request_id.is_some() {
@@ -243,14 +236,7 @@ impl ReadDecisions for Store {
         Decisions::of(self.database.pool()).find(id).await
     }
 
-    async fn decisions(
-        &self,
-        visibility: &Visibility,
-        filter: &DecisionFilter,
-        operations: &[OperationId],
-        searched: SearchedFrom,
-        n_max: usize,
-    ) -> Result<FoundDecisions, Unavailable> {
-        Decisions::of(self.database.pool()).search(visibility, filter, operations, searched, n_max).await
+    async fn decisions(&self, search: DecisionSearch<'_>) -> Result<FoundDecisions, Unavailable> {
+        Decisions::of(self.database.pool()).search(search).await
     }
 }
