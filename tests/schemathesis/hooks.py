@@ -107,12 +107,13 @@ def after_call(context, case, response):
 
 
 def known(operation, given):
-    """Replaces one in two well-formed ids by an existing one."""
-    if operation is None or not isinstance(given, str) or not HEX32.fullmatch(given) or int(given[-1], 16) % 2:
+    """Replaces one in two well-formed ids by an existing one. To end an operation every one, since few operations wait."""
+    if operation is None or not isinstance(given, str) or not HEX32.fullmatch(given):
+        return given
+    ends = operation.path.endswith(("/reject", "/cancel"))
+    if not ends and int(given[-1], 16) % 2:
         return given
     states = KNOWN[family(operation.path)]
-    # Only operations that wait can be ended.
-    ends = operation.path.endswith(("/reject", "/cancel"))
     ids = [one for one, state in states.items() if not ends or state == "pending_approval"] or [given]
     return ids[int(given[:8], 16) % len(ids)]
 

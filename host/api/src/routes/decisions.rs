@@ -72,7 +72,7 @@ pub async fn list(
 #[utoipa::path(
     get, path = "/v1/policy/decisions/{decisionId}", operation_id = "policy_decision", tag = "policy",
     security(("bearer" = [AuditRead])), responses((status = 200, body = DecisionView)),
-    params(("decisionId" = String, Path, description = "`decision_id` of a denial, or of a search")),
+    params(("decisionId" = String, Path, description = "`decision_id` of a denial, or of a search", pattern = "^(refusal|preview|[0-9a-f]{64})-(0|[1-9][0-9]{0,17})$")),
     extensions(("x-errors" = json!([NotFound]))),
 )]
 pub async fn show(
