@@ -234,10 +234,13 @@ FORMS = {
     "credential": "salt:hex sha256:hex",
     "slot": "key_ref:text key_id:hex",
     "outcome": """decision:text bundle_id:text bundle_hash:hex reasons:[said] obligations:[said] facts:[fact] quorum:quorum input_hash:hex
-        output_hash:hex fuel_used:int fault?:text""",
-    "said": "code:text detail?:text",
+        output_hash:hex fuel_used:int fault?:fault""",
+    "said": "code:text operands?:[operand]",
+    "operand": "name:text value:text",
+    "fault": "kind:text detail?:text",
     "fact": "name:text value:text|null",
-    "quorum": "subjects:[text] required:int satisfied:flag",
+    "quorum": "subjects:[text] required:int satisfied:flag groups?:[group]",
+    "group": "name:text needed:int have:[text]",
     "approval": "subject_id:text roles:[text] claimed_at_ms:int approved_at_ms:int signature?:any",
     "rejection": "subject_id:text roles:[text] reason:text lost?:[int] claimed_at_ms:int rejected_at_ms:int signature?:any",
     "admission": "decision:any envelope:envelope admission_hash:hex",
@@ -521,6 +524,12 @@ def check_people(approvals, quorum):
     need(len(set(approved)) == len(approved), "a person has approved twice")
     need(len(set(counted)) == len(counted) and set(counted) <= set(approved), "the quorum counts a person twice, or one who did not approve")
     need(not quorum["satisfied"] or len(counted) >= quorum["required"], "the quorum counts too few people")
+    groups = quorum.get("groups", [])
+    need(len({group["name"] for group in groups}) == len(groups), "the quorum has a group twice")
+    for group in groups:
+        members = set(map(person, group["have"]))
+        need(len(members) == len(group["have"]) and members <= set(counted), "a group has a person twice, or one who does not count")
+        need(not quorum["satisfied"] or len(members) >= group["needed"], "a group lacks a person")
 
 
 PHASES = {
@@ -809,9 +818,9 @@ class History:
 
 def rejections_required(outcome):
     """How many rejections end the operation: the highest number that the policy says, or 1."""
-    said = [one.get("detail", "") for one in outcome["obligations"] if one["code"] == "rejections_required"]
-    numbers = [int(detail) if re.fullmatch("[0-9]+", detail) else 1 for detail in said]
-    return max(numbers, default=1)
+    said = [one.get("operands", []) for one in outcome["obligations"] if one["code"] == "rejections_required"]
+    numbers = [next((operand["value"] for operand in operands if operand["name"] == "rejections"), "") for operands in said]
+    return max((int(number) if re.fullmatch("[0-9]+", number) else 1 for number in numbers), default=1)
 
 
 def check_order(submission, events):
@@ -847,7 +856,7 @@ def check_policy(submission, events):
         }
         need(outcome["input_hash"] == digest("svc/policy-input/v1", request), "another policy input")
         output = {name: outcome[name] for name in ["decision", "reasons", "obligations", "quorum"]}
-        need(outcome["output_hash"] == digest("svc/policy-output/v1", output), "another policy output")
+        need(outcome["output_hash"] == digest("svc/policy-output/v2", output), "another policy output")
         check_people(considered, outcome["quorum"])
         if change["type"] == "decision_signed":
             admitted_over, admission = list(approvals), change

@@ -89,6 +89,11 @@ async fn policy_checks_the_callers_authenticated_roles() {
         let [Case { submit, body, scope, .. }, _] = cases();
         let body = with(body, "/payment/amount_minor", json!(1_000_000));
         let submitted = deployment.call_as(test_caller("carol", scope), "POST", submit, &body).await.ok();
+        let treasurer = json!({ "group": "treasurer", "people": 1 });
+        assert_eq!(
+            submitted["operation"]["approvals"]["missing"],
+            json!([{ "group": null, "people": 3 }, treasurer])
+        );
         let approve = path(&submitted["operation"], "/approve");
         let approve_as = async |subject: &'static str, caller_roles: &'static str, role: &str| {
             let caller = TestCaller { roles: caller_roles, ..test_caller(subject, scope) };
@@ -97,18 +102,18 @@ async fn policy_checks_the_callers_authenticated_roles() {
         };
         approve_as("erin", "clerk", "clerk").await.fails(403, "approver_not_permitted");
         approve_as("erin", "clerk", "treasurer").await.fails(403, "approver_not_permitted");
-        for subject in ["alice", "bob", "dave"] {
-            assert_eq!(
-                approve_as(subject, "approver", "approver").await.ok()["state"],
-                "pending_approval",
-                "{mode:?}"
-            );
+        for (subject, approved) in [("alice", 1), ("bob", 2), ("dave", 3)] {
+            let view = approve_as(subject, "approver", "approver").await.ok();
+            let shown = (&view["state"], &view["approvals"]["approved"]);
+            assert_eq!(shown, (&json!("pending_approval"), &json!(approved)), "{mode:?}");
+            let anybody = json!({ "group": null, "people": 3 - approved });
+            let missing: Vec<_> =
+                [anybody, treasurer.clone()].into_iter().filter(|it| it["people"] != 0).collect();
+            assert_eq!(view["approvals"]["missing"], json!(missing), "{mode:?}");
         }
         approve_as("erin", "approver", "treasurer").await.fails(403, "approver_not_permitted");
-        assert_eq!(
-            approve_as("erin", "approver treasurer", "treasurer").await.ok()["state"],
-            "admitted",
-            "{mode:?}"
-        );
+        let admitted = approve_as("erin", "approver treasurer", "treasurer").await.ok();
+        let shown = (&admitted["state"], &admitted["approvals"]["missing"]);
+        assert_eq!(shown, (&json!("admitted"), &json!([])), "{mode:?}");
     }
 }

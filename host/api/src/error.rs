@@ -6,7 +6,7 @@ use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::fit::{EPOCH_CONFLICT, EPOCH_FENCE_MISMATCH, KEY_NOT_ACTIVE};
 use gateway_domain::operation::Refusal;
-use gateway_domain::policy::{DecisionId, Statement};
+use gateway_domain::policy::{DecisionId, Operand, Statement};
 use gateway_engine::{Denial, Denied, Dependency, EngineError, Quota, Unavailable};
 use gateway_service::layers;
 use gateway_service::strict::Fault;
@@ -117,8 +117,8 @@ pub struct ErrorBody {
 pub struct Reason {
     /// The code, which the manifest of the policy's bundle declares.
     pub code: String,
-    /// The operands, and what would change the decision, for people; may be empty.
-    pub detail: String,
+    /// The values compared or needed, by name; may be empty.
+    pub operands: Vec<Operand>,
     /// What the code means, by the manifest; may be empty.
     pub text: String,
     /// What the caller can do, by the manifest; may be empty.
@@ -127,8 +127,8 @@ pub struct Reason {
 
 impl From<Denial> for Reason {
     fn from(Denial { statement, text, remedy }: Denial) -> Self {
-        let Statement { code, detail } = statement;
-        Self { code, detail, text, remedy }
+        let Statement { code, operands } = statement;
+        Self { code, operands, text, remedy }
     }
 }
 

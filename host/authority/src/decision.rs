@@ -125,7 +125,7 @@ fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), R
         return Err(Refusal::NotApproved { subject_id: subject.clone() });
     }
     let counted = quorum.n_people().min(n_distinct_people(&operation.approvals));
-    if !quorum.satisfied || counted < quorum.required {
+    if !quorum.satisfied || quorum.check().is_err() || counted < quorum.required {
         return Err(Refusal::Quorum { counted, required: quorum.required });
     }
     Ok(())

@@ -43,7 +43,7 @@ pub struct Refusal {
     /// Every fault of a body.
     #[serde(default)]
     pub errors: Vec<Value>,
-    /// The reasons for which the policy denies: `code`, `detail`, and `text` and `remedy` of the manifest.
+    /// The reasons for which the policy denies: `code`, `operands` (`name` and `value`), and `text` and `remedy` of the manifest.
     #[serde(default)]
     pub reasons: Vec<Value>,
     /// The record of the policy's decision.

@@ -33,4 +33,4 @@ pub use error::{Error, Refusal};
 pub use events::{Events, Start};
 pub use gateway::{Gateway, Retries};
 pub use requests::{Abort, Approval, Client, Filter, Payment, Rejection};
-pub use views::{Approvals, Event, Failure, Identity, Key, Link, Operation, Page, WhoAmI};
+pub use views::{Approvals, Event, Failure, Identity, Key, Link, MissingApprovals, Operation, Page, WhoAmI};

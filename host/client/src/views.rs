@@ -57,6 +57,17 @@ pub struct Approvals {
     pub required: u64,
     /// Who they are.
     pub subjects: Vec<String>,
+    /// Who must approve yet.
+    pub missing: Vec<MissingApprovals>,
+}
+
+/// People who must approve yet. One person may count for several of these.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct MissingApprovals {
+    /// The policy's name for those of whom they must be; `None` for anybody whose approval counts.
+    pub group: Option<String>,
+    /// How many.
+    pub people: u64,
 }
 
 /// An action that is possible.

@@ -23,6 +23,7 @@ export async function operation(href, me, page) {
     await decision(raw, view, me, page),
     card('State', facts([
       ['Approvals', [`${view.approvals.approved} of ${view.approvals.required}`, view.approvals.subjects.flatMap((subject, nth) => [nth ? ', ' : ': ', said(subject)])].flat()],
+      ['Missing', list(view.approvals.missing.map(({ group, people }) => group === null ? `${people} more` : [`${people} of `, said(group)]))],
       ...(view.approvals.lapsed ?? []).map((one) => ['No longer counts', [said(one.subject_id), ` (${one.reason})`]]),
       ['Rejections', view.rejections?.length ? list(view.rejections.map(({ subject_id: who, reason }) => [said(who), ': ', said(reason)])) : null],
       ['Key', el('a', { href: `#/v1/custody/keys/${encodeURIComponent(keyRef)}` }, said(keyRef))],
@@ -183,7 +184,11 @@ async function send(raw, view, identity, roles, passkeys, { action, reason, lost
 
 /** What a failed request means. Whether something was recorded is said only if it is known. */
 function failure(error) {
-  const reasons = (error.reasons ?? []).map(({ code: name, detail }) => el('li', {}, said(detail ? `${name}: ${detail}` : name)));
+  const reason = ({ code: name, text, remedy, operands }) => {
+    const values = operands.map((operand) => `${operand.name} ${operand.value}`).join(', ');
+    return el('li', {}, said([text || name, values && `(${values})`, remedy].filter(Boolean).join(' ')));
+  };
+  const reasons = (error.reasons ?? []).map(reason);
   const words = () => {
     if (error.name === 'NotAllowedError') return 'The passkey was not used, so nothing was sent.';
     if (error instanceof SignedOut || error.status === 401) return `Nothing is recorded: ${error.message}.`;

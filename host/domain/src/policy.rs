@@ -68,23 +68,49 @@ crate::wire_words! {
     }
 }
 
+/// A value that a statement compared or needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Operand {
+    /// The name, such as `limit` or `spent`.
+    pub name: String,
+    /// The value, as text.
+    pub value: String,
+}
+
 /// A reason or an obligation: a code that the bundle declares, and its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
     /// The code, declared in the bundle's manifest.
     pub code: String,
-    /// The operands, and what would change the decision, for people; may be empty.
-    #[serde(skip_serializing_if = "String::is_empty", default)]
-    pub detail: String,
+    /// The operands, in the policy's order; may be empty.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub operands: Vec<Operand>,
 }
 
+impl Statement {
+    /// A statement with one operand.
+    #[must_use]
+    pub fn with_operand(code: impl Into<String>, name: &str, value: impl Into<String>) -> Self {
+        Self { code: code.into(), operands: vec![Operand { name: name.to_owned(), value: value.into() }] }
+    }
+
+    /// The value of the operand with this name.
+    #[must_use]
+    pub fn operand(&self, name: &str) -> Option<&str> {
+        let named = self.operands.iter().find(|operand| operand.name == name);
+        named.map(|operand| operand.value.as_str())
+    }
+}
+
+/// The code, and `: name value, name value` if there are operands.
 impl std::fmt::Display for Statement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.detail.is_empty() {
-            f.write_str(&self.code)
-        } else {
-            write!(f, "{}: {}", self.code, self.detail)
+        f.write_str(&self.code)?;
+        for (index, Operand { name, value }) in self.operands.iter().enumerate() {
+            write!(f, "{} {name} {value}", if index == 0 { ":" } else { "," })?;
         }
+        Ok(())
     }
 }
 
@@ -111,6 +137,35 @@ impl std::fmt::Display for FactRead {
     }
 }
 
+/// Some of the people who must approve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// The policy's name for them, such as `treasurer`.
+    pub name: String,
+    /// How many of them must approve.
+    pub needed: u32,
+    /// Those who approved: subjects of the quorum, each once.
+    pub have: Vec<String>,
+}
+
+impl Group {
+    /// How many of them must approve yet.
+    #[must_use]
+    pub fn n_missing(&self) -> u32 {
+        self.needed.saturating_sub(u32::try_from(self.have.len()).unwrap_or(u32::MAX))
+    }
+}
+
+/// `2 more`, or `2 of treasurer`.
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.group {
+            Some(group) => write!(f, "{} of {group}", self.people),
+            None => write!(f, "{} more", self.people),
+        }
+    }
+}
+
 /// The approvals that count, and whether they are enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
@@ -120,6 +175,20 @@ pub struct Quorum {
     pub required: u32,
     /// Whether they are enough for the policy, and for the deployment's minimum.
     pub satisfied: bool,
+    /// The groups of people of whom some must be among them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub groups: Vec<Group>,
+}
+
+/// People who must approve yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "openapi", derive(Serialize, utoipa::ToSchema), schema(as = MissingApprovals))]
+pub struct Missing {
+    /// The policy's name for the group of which they must be; null for anybody whose approval counts.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub group: Option<String>,
+    /// How many.
+    pub people: u32,
 }
 
 impl Quorum {
@@ -134,6 +203,63 @@ impl Quorum {
     pub fn n_people(&self) -> u32 {
         let people: BTreeSet<_> = self.subjects.iter().map(|subject| names::compared(subject)).collect();
         u32::try_from(people.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Who must approve yet: anybody, and members of groups, who may be the same people. Empty if the quorum is satisfied.
+    #[must_use]
+    pub fn missing(&self) -> Vec<Missing> {
+        if self.satisfied {
+            return Vec::new();
+        }
+        let anybody = Missing { group: None, people: self.required.saturating_sub(self.n_people()) };
+        let of_groups = self
+            .groups
+            .iter()
+            .map(|group| Missing { group: Some(group.name.clone()), people: group.n_missing() });
+        std::iter::once(anybody).chain(of_groups).filter(|missing| missing.people > 0).collect()
+    }
+
+    /// Checks that the quorum counts each person once, that groups have names of their own and only people whom it counts, and that
+    /// it is satisfied only if as many people as required count and no group lacks anybody.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub fn check(&self) -> Result<(), String> {
+        let n_people = usize::try_from(self.n_people()).unwrap_or(usize::MAX);
+        if n_people != self.subjects.len() {
+            return Err("the quorum counts a person twice".to_owned());
+        }
+        let mut names = BTreeSet::new();
+        for Group { name, have, .. } in &self.groups {
+            let name = name.escape_debug();
+            let people: BTreeSet<_> = have.iter().map(|subject| names::compared(subject)).collect();
+            if !names.insert(name.to_string()) {
+                return Err(format!("the quorum has group `{name}` twice"));
+            }
+            if people.len() != have.len() || !have.iter().all(|subject| self.counts(subject)) {
+                return Err(format!("group `{name}` has a person twice, or one who does not count"));
+            }
+        }
+        let lacking = self.groups.iter().find(|group| group.n_missing() > 0);
+        match (self.satisfied, lacking) {
+            (true, _) if self.n_people() < self.required => {
+                Err(format!("the quorum is satisfied by {n_people} of {}", self.required))
+            }
+            (true, Some(group)) => {
+                Err(format!("the quorum is satisfied without group `{}`", group.name.escape_debug()))
+            }
+            (true, None) | (false, _) => Ok(()),
+        }
+    }
+
+    /// The quorum without the people whose approvals no longer count.
+    #[must_use]
+    pub fn without(mut self, lapsed: impl Fn(&str) -> bool) -> Self {
+        let n_before = self.subjects.len();
+        self.subjects.retain(|subject| !lapsed(subject));
+        self.groups.iter_mut().for_each(|group| group.have.retain(|subject| !lapsed(subject)));
+        self.satisfied = self.satisfied && self.subjects.len() == n_before;
+        self
     }
 
     /// The quorum with at least `required_min` subjects required, the deployment's minimum.
@@ -195,7 +321,7 @@ impl From<&Outcome> for Recorded {
 }
 
 impl Outcome {
-    /// `SHA-256("svc/policy-output/v1" || canonical {decision, obligations, quorum, reasons})`.
+    /// `SHA-256("svc/policy-output/v2" || canonical {decision, obligations, quorum, reasons})`.
     #[must_use]
     pub fn output_digest(&self) -> Hex32 {
         #[derive(Serialize)]
@@ -208,7 +334,7 @@ impl Outcome {
         let Self { decision, reasons, obligations, quorum, .. } = self;
         let output = Output { decision: *decision, reasons, obligations, quorum };
         // The value has no floating-point number, so it has a canonical form.
-        canonical::digest("svc/policy-output/v1", &output).unwrap_or(Hex32::ZERO)
+        canonical::digest("svc/policy-output/v2", &output).unwrap_or(Hex32::ZERO)
     }
 
     /// The outcome with the quorum raised to `required_min`, the deployment's minimum, and the output hash of that.
@@ -222,7 +348,7 @@ impl Outcome {
         self
     }
 
-    /// The reasons, each as `code: detail`, or `code` without detail.
+    /// The reasons, each as it displays.
     #[must_use]
     pub fn reason_texts(&self) -> Vec<String> {
         self.reasons.iter().map(ToString::to_string).collect()

@@ -132,11 +132,8 @@ fn native_request(request: &Request<'_>) -> sdk::Request {
         intent_hash: request.intent_hash.to_string(),
         tenant: request.tenant.0.clone(),
         key_ref: request.key_ref.0.clone(),
-        submitter: sdk::Submitter {
-            client_id: request.submitter.client_id.clone(),
-            subject_id: request.submitter.subject_id.clone(),
-            roles: request.submitter.roles.clone(),
-        },
+        client_id: request.submitter.client_id.clone(),
+        submitter: person(&request.submitter.subject_id, &request.submitter.roles),
         intent: sdk::Intent::Payment(sdk::Payment {
             from_account: payment.from_account.clone(),
             to_account: payment.to_account.clone(),
@@ -151,10 +148,14 @@ fn native_request(request: &Request<'_>) -> sdk::Request {
             .approvals
             .iter()
             .map(|approval| sdk::Approval {
-                subject_id: approval.subject_id.clone(),
-                roles: approval.roles.clone(),
-                approved_at_ms: approval.approved_at_ms.0,
+                by: person(&approval.subject_id, &approval.roles),
+                at_ms: approval.approved_at_ms.0,
             })
             .collect(),
     }
+}
+
+fn person(subject: &str, roles: &[String]) -> sdk::Person {
+    let roles: Vec<_> = roles.iter().map(String::as_str).collect();
+    sdk::testing::person(subject, &roles)
 }

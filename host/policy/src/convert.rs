@@ -2,10 +2,9 @@
 
 use crate::bindings::svc::policy::types as wit;
 use gateway_domain::approval::Approval;
-use gateway_domain::binding::ClientBinding;
 use gateway_domain::intent::{AssetAction, Intent, KeyCreate, Lifecycle, OperationType, Payment};
 use gateway_domain::names::compared;
-use gateway_domain::policy::{Decision, Moment, Quorum, Request, Statement};
+use gateway_domain::policy::{Decision, Group, Moment, Operand, Quorum, Request, Statement};
 use gateway_domain::roster::{Roster, Threshold};
 use std::borrow::Cow;
 
@@ -20,6 +19,8 @@ pub(crate) struct Owned<'a> {
     participants: Vec<u16>,
     public_fields: Vec<(&'a str, &'a str)>,
     digests: [String; 2],
+    /// Of a new key.
+    chains: Vec<&'a str>,
 }
 
 impl<'a> Owned<'a> {
@@ -47,6 +48,15 @@ impl<'a> Owned<'a> {
                 .unwrap_or_default(),
             public_fields,
             digests,
+            chains: match request.intent {
+                Intent::KeyCreate(create) => strs(&create.chains),
+                Intent::Payment(_)
+                | Intent::AssetAction(_)
+                | Intent::Refresh(_)
+                | Intent::Reshare(_)
+                | Intent::Rotate(_)
+                | Intent::Recover(_) => Vec::new(),
+            },
         }
     }
 
@@ -56,9 +66,8 @@ impl<'a> Owned<'a> {
             .iter()
             .zip(self.approvers.iter().zip(&self.approver_roles))
             .map(|(approval, (subject_id, roles))| wit::Approval {
-                subject_id,
-                roles,
-                approved_at_ms: approval.approved_at_ms.0,
+                by: person(subject_id, roles),
+                at_ms: approval.approved_at_ms.0,
             })
             .collect()
     }
@@ -73,7 +82,8 @@ impl<'a> Owned<'a> {
             intent_hash: &self.intent_hash,
             tenant: &request.tenant.0,
             key_ref: &request.key_ref.0,
-            submitter: self.submitter(request.submitter),
+            client_id: &request.submitter.client_id,
+            submitter: person(&self.submitter, &self.submitter_roles),
             intent: self.intent(request.intent),
             participants: &self.participants,
             threshold: threshold(request.intent).map(|threshold| threshold.0),
@@ -86,19 +96,11 @@ impl<'a> Owned<'a> {
         }
     }
 
-    fn submitter<'b>(&'b self, submitter: &'b ClientBinding) -> wit::Submitter<'b> {
-        wit::Submitter {
-            client_id: &submitter.client_id,
-            subject_id: &self.submitter,
-            roles: &self.submitter_roles,
-        }
-    }
-
     fn intent<'b>(&'b self, intent: &'b Intent) -> wit::Intent<'b> {
         match intent {
             Intent::Payment(payment) => wit::Intent::Payment(payment_record(payment)),
             Intent::AssetAction(action) => wit::Intent::AssetAction(self.asset_action(action)),
-            Intent::KeyCreate(create) => wit::Intent::KeyChange(key_create(create)),
+            Intent::KeyCreate(create) => wit::Intent::KeyChange(key_create(create, &self.chains)),
             Intent::Refresh(refresh) => {
                 wit::Intent::KeyChange(key_change(OperationType::Refresh, &refresh.change))
             }
@@ -139,10 +141,17 @@ fn payment_record(payment: &Payment) -> wit::Payment<'_> {
     }
 }
 
-fn key_create(create: &KeyCreate) -> wit::KeyChange<'_> {
+/// A subject of its own person.
+const fn person<'a>(subject_id: &'a str, roles: &'a [&'a str]) -> wit::Person<'a> {
+    wit::Person { person: subject_id, subject_id, roles, attributes: &[] }
+}
+
+fn key_create<'a>(create: &'a KeyCreate, chains: &'a [&'a str]) -> wit::KeyChange<'a> {
     wit::KeyChange {
         operation: OperationType::KeyCreate.as_str(),
         reason: "",
+        purpose: &create.purpose,
+        chains,
         target_epoch: None,
         new_key_ref: None,
         signature_profile: Some(&create.signature_profile),
@@ -155,6 +164,8 @@ fn key_change(operation: OperationType, change: &Lifecycle) -> wit::KeyChange<'_
     wit::KeyChange {
         operation: operation.as_str(),
         reason: &change.reason,
+        purpose: "",
+        chains: &[],
         target_epoch: Some(&change.target_epoch.0),
         new_key_ref: None,
         signature_profile: None,
@@ -207,22 +218,30 @@ pub(crate) const fn decision(decision: wit::Decision) -> Decision {
 }
 
 pub(crate) fn statements(statements: Vec<wit::Statement>) -> Vec<Statement> {
-    statements.into_iter().map(|it| Statement { code: it.code, detail: it.detail }).collect()
-}
-
-pub(crate) fn quorum(quorum: wit::Quorum) -> Quorum {
-    Quorum { subjects: quorum.subjects, required: quorum.required, satisfied: quorum.satisfied }
+    let operand = |it: wit::Operand| Operand { name: it.name, value: it.value };
+    let statement = |it: wit::Statement| Statement {
+        code: it.code,
+        operands: it.operands.into_iter().map(operand).collect(),
+    };
+    statements.into_iter().map(statement).collect()
 }
 
 /// The quorum with each subject id as its first approval spells it, in place of the form that the policy was given.
 ///
 /// # Errors
 /// The first subject id of a person who did not approve.
-pub(crate) fn spelled(quorum: wit::Quorum, approvals: &[Approval]) -> Result<wit::Quorum, String> {
-    let spelling = |subject: &String| {
+pub(crate) fn quorum(quorum: wit::Quorum, approvals: &[Approval]) -> Result<Quorum, String> {
+    let spelling = |subject: String| {
         let approval = approvals.iter().find(|approval| compared(&approval.subject_id) == subject.as_str());
-        approval.map(|approval| approval.subject_id.clone()).ok_or_else(|| subject.clone())
+        approval.map(|approval| approval.subject_id.clone()).ok_or(subject)
     };
-    let subjects = quorum.subjects.iter().map(spelling).collect::<Result<_, _>>()?;
-    Ok(wit::Quorum { subjects, ..quorum })
+    let spelled = |subjects: Vec<String>| subjects.into_iter().map(spelling).collect::<Result<Vec<_>, _>>();
+    let group =
+        |it: wit::Group| spelled(it.have).map(|have| Group { name: it.name, needed: it.needed, have });
+    Ok(Quorum {
+        subjects: spelled(quorum.subjects)?,
+        required: quorum.required,
+        satisfied: quorum.satisfied,
+        groups: quorum.groups.into_iter().map(group).collect::<Result<_, _>>()?,
+    })
 }

@@ -11,7 +11,7 @@ use crate::limits::{
     DEADLINE_TICKS, DEADLINE_TICKS_INLINE, FUEL_INLINE, FUEL_MAX, HANDLES_MAX, HOSTCALL_BYTES_MAX,
     MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
 };
-use crate::outcome::RawEvaluation;
+use crate::outcome::{RawEvaluation, Verdict};
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
@@ -193,16 +193,13 @@ impl Evaluator {
             let fuel_max = run_limits.fuel.min(self.fuel_max);
             let fuel_used = fuel_max.saturating_sub(store.get_fuel().unwrap_or(0));
             let state = store.into_data();
-            let verdict = verdict.map_err(|fault| explained(fault, fuel_max, &state));
+            let verdict = verdict
+                .and_then(|verdict| self.check(verdict, request))
+                .map_err(|fault| explained(fault, fuel_max, &state));
             RawEvaluation { verdict, fuel_used, memory_bytes: state.memory_bytes(), facts: state.into_read() }
         };
-        match catch_unwind(AssertUnwindSafe(|| self.run(run))) {
-            Ok(raw) => {
-                let verdict = raw.verdict.and_then(|verdict| self.check(verdict, request));
-                RawEvaluation { verdict, ..raw }
-            }
-            Err(_) => RawEvaluation::failed(FaultKind::Panicked.into()),
-        }
+        let run = catch_unwind(AssertUnwindSafe(|| self.run(run)));
+        run.unwrap_or_else(|_| RawEvaluation::failed(FaultKind::Panicked.into()))
     }
 
     /// Evaluates a request and returns the instance instead of the verdict, to measure the memory of many instances.
@@ -276,22 +273,23 @@ impl Evaluator {
     }
 
     /// Checks a verdict: its size, that its codes are declared, and that its quorum is possible.
-    fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<wit::Verdict, Fault> {
-        let wit::Verdict { reasons, obligations, .. } = &verdict;
+    fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<Verdict, Fault> {
         check_size(&verdict)?;
+        let wit::Verdict { decision, reasons, obligations, quorum } = verdict;
         let reason = reasons.iter().find(|reason| !self.reasons.contains_key(&reason.code));
         let obligation = obligations.iter().find(|obligation| !self.obligations.contains(&obligation.code));
         if let Some(undeclared) = reason.or(obligation) {
             return Err(fault(FaultKind::UndeclaredCode, quoted(&undeclared.code)));
         }
-        let quorum = convert::spelled(verdict.quorum, request.approvals).map_err(|subject| {
+        let quorum = convert::quorum(quorum, request.approvals).map_err(|subject| {
             fault(
                 FaultKind::BadOutput,
                 format!("the quorum counts {}, who did not approve", quoted(&subject)),
             )
         })?;
-        check_quorum(&quorum)?;
-        Ok(wit::Verdict { quorum, ..verdict })
+        quorum.check().map_err(|what| fault(FaultKind::BadOutput, what))?;
+        let (reasons, obligations) = (convert::statements(reasons), convert::statements(obligations));
+        Ok(Verdict { decision: convert::decision(decision), reasons, obligations, quorum })
     }
 }
 
@@ -342,15 +340,19 @@ fn check_imports(imports: &[String], declared: &[String], world: World) -> Resul
 }
 
 fn check_size(verdict: &wit::Verdict) -> Result<(), Fault> {
-    let statements = || verdict.reasons.iter().chain(&verdict.obligations);
-    let text: usize = statements().map(|it| it.code.len().saturating_add(it.detail.len())).sum();
-    let subjects: usize = verdict.quorum.subjects.iter().map(String::len).sum();
-    let n_bytes = text.saturating_add(subjects);
+    let wit::Verdict { reasons, obligations, quorum: wit::Quorum { subjects, groups, .. }, .. } = verdict;
+    let statements = || reasons.iter().chain(obligations);
+    let operands = statements().flat_map(|it| &it.operands).flat_map(|it| [&it.name, &it.value]);
+    let in_groups = groups.iter().flat_map(|it| std::iter::once(&it.name).chain(&it.have));
+    let texts = statements().map(|it| &it.code).chain(operands).chain(subjects).chain(in_groups);
+    let n_bytes = texts.map(String::len).fold(0, usize::saturating_add);
     if n_bytes > OUTPUT_BYTES_MAX {
         let detail = format!("{n_bytes} bytes of text, {OUTPUT_BYTES_MAX} are allowed");
         return Err(fault(FaultKind::OutputTooLarge, detail));
     }
-    let n_items = [verdict.reasons.len(), verdict.obligations.len(), verdict.quorum.subjects.len()];
+    let lists = [reasons.len(), obligations.len(), subjects.len(), groups.len()];
+    let of_statements = statements().map(|it| it.operands.len());
+    let n_items = lists.into_iter().chain(of_statements).chain(groups.iter().map(|it| it.have.len()));
     match n_items.into_iter().find(|n_items| *n_items > OUTPUT_ITEMS_MAX) {
         None => Ok(()),
         Some(n_items) => {
@@ -358,18 +360,6 @@ fn check_size(verdict: &wit::Verdict) -> Result<(), Fault> {
             Err(fault(FaultKind::OutputTooLarge, detail))
         }
     }
-}
-
-/// Checks that the quorum counts each person once, and is satisfied only if it counts as many as it requires.
-fn check_quorum(quorum: &wit::Quorum) -> Result<(), Fault> {
-    let n_people = quorum.subjects.iter().collect::<BTreeSet<_>>().len();
-    let reached = u32::try_from(n_people).unwrap_or(u32::MAX) >= quorum.required;
-    let what = match (n_people == quorum.subjects.len(), reached || !quorum.satisfied) {
-        (true, true) => return Ok(()),
-        (false, _) => "the quorum counts a person twice".to_owned(),
-        (true, false) => format!("the quorum is satisfied by {n_people} of {}", quorum.required),
-    };
-    Err(fault(FaultKind::BadOutput, what))
 }
 
 /// The fault of a guest with what it had, and what it wrote.

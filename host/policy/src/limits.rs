@@ -63,7 +63,7 @@ pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Bytes that are kept of what a guest writes, for the fault that may follow.
 pub const WRITTEN_BYTES_MAX: usize = 4 << 10;
 
-/// Items in each list of a verdict: reasons, obligations, and counted subjects.
+/// Items in each list of a verdict: reasons, obligations, the operands of each, counted subjects, groups, and the people of each.
 pub const OUTPUT_ITEMS_MAX: usize = 128;
 
 /// Distinct facts that one evaluation may read: they are stored with the decision.
@@ -78,7 +78,7 @@ pub const FACT_NAME_BYTES_MAX: usize = 256;
 /// Names of facts in one manifest.
 pub const FACT_NAMES_MAX: usize = FACTS_READ_MAX;
 
-/// Bytes of the bundle's data that one evaluation may read, which fuel does not measure. A policy text of a megabyte can be read
+/// Bytes of the bundle's data and of its log that one evaluation may read and write, which fuel does not measure. A policy text of a megabyte can be read
 /// completely.
 pub const DATA_BYTES_READ_MAX: usize = 4 << 20;
 

@@ -1,7 +1,5 @@
 //! The result of an evaluation, and the domain's outcome that is made from it.
 
-use crate::bindings::svc::policy::types as wit;
-use crate::convert;
 use crate::limits::{FUEL_INLINE, MEMORY_BYTES_INLINE};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Fault, FaultKind, Outcome, Quorum, Request, Statement};
@@ -12,10 +10,19 @@ pub fn without_bundle(request: &Request<'_>, kind: FaultKind) -> Outcome {
     complete(request, "", Hex32::ZERO, RawEvaluation::failed(kind.into()))
 }
 
+/// A policy's answer, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) decision: Decision,
+    pub(crate) reasons: Vec<Statement>,
+    pub(crate) obligations: Vec<Statement>,
+    pub(crate) quorum: Quorum,
+}
+
 /// The result of an evaluation, without bundle and digests.
 #[derive(Clone, Debug)]
 pub struct RawEvaluation {
-    pub(crate) verdict: Result<wit::Verdict, Fault>,
+    pub(crate) verdict: Result<Verdict, Fault>,
     pub(crate) fuel_used: u64,
     pub(crate) memory_bytes: usize,
     pub(crate) facts: Vec<FactRead>,
@@ -52,7 +59,7 @@ impl RawEvaluation {
     /// # Errors
     /// The fault, if there is no verdict.
     pub fn decision(&self) -> Result<Decision, &Fault> {
-        self.verdict.as_ref().map(|verdict| convert::decision(verdict.decision))
+        self.verdict.as_ref().map(|verdict| verdict.decision)
     }
 
     /// The kind of fault; `None` if there is a verdict.
@@ -89,14 +96,18 @@ pub(crate) fn complete(
     };
     match verdict {
         Ok(verdict) => {
-            outcome.decision = convert::decision(verdict.decision);
-            outcome.reasons = convert::statements(verdict.reasons);
-            outcome.obligations = convert::statements(verdict.obligations);
-            outcome.quorum = convert::quorum(verdict.quorum);
+            outcome.decision = verdict.decision;
+            outcome.reasons = verdict.reasons;
+            outcome.obligations = verdict.obligations;
+            outcome.quorum = verdict.quorum;
         }
         Err(fault) => {
             let code = format!("policy_fault:{}", fault.kind.as_str());
-            outcome.reasons = vec![Statement { code, detail: fault.detail.clone() }];
+            let detail = Some(fault.detail.clone()).filter(|detail| !detail.is_empty());
+            outcome.reasons = vec![match detail {
+                Some(detail) => Statement::with_operand(code, "fault", detail),
+                None => Statement { code, operands: Vec::new() },
+            }];
             outcome.fault = Some(fault);
         }
     }

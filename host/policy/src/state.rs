@@ -1,6 +1,7 @@
 //! The host's state of one evaluation: the facts, those that the guest read, the bundle's data, and the remaining limits.
 
-use crate::bindings::svc::policy::{data, facts};
+use crate::bindings::svc::bundle::{data, log};
+use crate::bindings::svc::policy::facts;
 use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::{Stopped, quoted};
@@ -71,6 +72,20 @@ impl State {
         (!lines.is_empty()).then(|| lines.join(" | "))
     }
 
+    /// Counts bytes that were copied from or to the guest.
+    fn take(&mut self, n_bytes: usize, what: impl FnOnce() -> String) -> wasmtime::Result<()> {
+        match self.data_bytes_left.checked_sub(n_bytes) {
+            None => {
+                let limit = format!("more than {DATA_BYTES_READ_MAX} bytes, {}", what());
+                Err(Stopped::new(FaultKind::TooMuchData, limit).into())
+            }
+            Some(left) => {
+                self.data_bytes_left = left;
+                Ok(())
+            }
+        }
+    }
+
     /// Sets the seed of this evaluation's random numbers, in the WASI world.
     pub(crate) fn seed(&mut self, seed: Hex32) {
         self.wasi = Some(Box::new(Wasi::seeded(seed)));
@@ -123,16 +138,17 @@ impl data::Host for State {
         // File name and pointer were copied from the guest.
         let n_argument_bytes = file.len().saturating_add(pointer.len()).max(DATA_LOOKUP_BYTES);
         let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(n_argument_bytes);
-        match self.data_bytes_left.checked_sub(n_bytes) {
-            None => {
-                let limit = format!("more than {DATA_BYTES_READ_MAX} bytes, at last from {}", quoted(&file));
-                Err(Stopped::new(FaultKind::TooMuchData, limit).into())
-            }
-            Some(left) => {
-                self.data_bytes_left = left;
-                Ok(value.map(Cow::into_owned))
-            }
-        }
+        let value = value.map(Cow::into_owned);
+        self.take(n_bytes, || format!("at last from {}", quoted(&file)))?;
+        Ok(value)
+    }
+}
+
+impl log::Host for State {
+    fn write(&mut self, text: String) -> wasmtime::Result<()> {
+        self.take(text.len().max(DATA_LOOKUP_BYTES), || "at last to its log".to_owned())?;
+        Self::write(self, text.as_bytes());
+        Ok(())
     }
 }
 

@@ -109,16 +109,10 @@ pub fn verify(files: BundleFiles, trust: &TrustPolicy) -> Result<Bundle, BundleE
 /// A guest of the pure world. `body` is its function `evaluate`; a body that returns 0 allows, without reasons.
 pub fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
     let imports = r#"
-        (import "svc:policy/facts@1.1.0" "get" (func $get (param i32 i32 i32)))
-        (import "svc:policy/data@1.1.0" "get" (func $look_up (param i32 i32 i32 i32 i32)))"#;
+        (import "svc:policy/facts@2.0.0" "get" (func $get (param i32 i32 i32)))
+        (import "svc:bundle/data@1.0.0" "get" (func $look_up (param i32 i32 i32 i32 i32)))
+        (import "svc:bundle/log@1.0.0" "write" (func $log (param i32 i32)))"#;
     component(module(imports, pages, extra, body), &[])
-}
-
-/// A guest for version 1.0 of the contract.
-pub fn guest_of_1_0(body: &str) -> Vec<u8> {
-    let imports = r#"(import "svc:policy/facts@1.0.0" "get" (func $get (param i32 i32 i32)))"#;
-    let contract = CONTRACT.replace("@1.1.0", "@1.0.0").replace("import data;", "");
-    encode(module(imports, 1, "", body), &contract, "policy")
 }
 
 /// A core module with these imports; `body` is its function `evaluate`.

@@ -33,13 +33,13 @@ impl Policy for CedarGuest {
     fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data) -> Verdict {
         let mut answer = Answer::new();
         let settings = Settings::read(data).unwrap_or_else(|fault| {
-            answer.deny("cedar_error", fault);
+            answer.deny("cedar_error", &[("fault", &fault)]);
             Settings::default()
         });
         let quorum = quorum::count(request, facts, &settings, &mut answer);
         match judged(request, facts, data, &settings, &quorum) {
             Ok(judgement) => judgement.tell(&mut answer),
-            Err(fault) => answer.deny("cedar_error", fault),
+            Err(fault) => answer.deny("cedar_error", &[("fault", &fault)]),
         }
         quorum::judge(request, &quorum, &mut answer);
         answer.verdict(quorum)

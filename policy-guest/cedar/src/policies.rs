@@ -79,11 +79,15 @@ fn named(all: impl Iterator<Item = String>) -> Vec<String> {
 impl Judgement {
     pub(crate) fn tell(self, answer: &mut Answer) {
         match self {
-            Self::Failed(policies) => policies.into_iter().for_each(|it| answer.deny("cedar_error", it)),
-            Self::Forbidden(policies) => policies.into_iter().for_each(|it| answer.deny("cedar_forbid", it)),
-            Self::NotPermitted => answer.deny("cedar_no_permit", "no policy permits this"),
+            Self::Failed(policies) => {
+                policies.iter().for_each(|it| answer.deny("cedar_error", &[("fault", it)]))
+            }
+            Self::Forbidden(policies) => {
+                policies.iter().for_each(|it| answer.deny("cedar_forbid", &[("policy", it)]))
+            }
+            Self::NotPermitted => answer.deny("cedar_no_permit", &[]),
             Self::Permitted(policies) => {
-                policies.into_iter().for_each(|it| answer.because("cedar_permit", it))
+                policies.iter().for_each(|it| answer.because("cedar_permit", &[("policy", it)]))
             }
         }
     }

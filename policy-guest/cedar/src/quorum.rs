@@ -20,13 +20,14 @@ pub(crate) fn count(
     let separated = separated.unwrap_or_else(|fact| unreadable(&fact, true, answer));
     let required = u32::try_from(deployment).unwrap_or(u32::MAX).max(settings.required_approvals);
     gateway_policy_sdk::count(request, required, |approval| {
-        !(separated && approval.subject_id == request.submitter.subject_id)
+        !(separated && approval.by.person == request.submitter.person)
     })
 }
 
 /// Denies, and continues with the strictest value.
 fn unreadable<T>(fact: &Unreadable, strictest: T, answer: &mut Answer) -> T {
-    answer.deny("cedar_error", format!("fact {} has the unusable value `{}`", fact.name, fact.value));
+    let unusable = format!("fact {} has the unusable value `{}`", fact.name, fact.value);
+    answer.deny("cedar_error", &[("fault", &unusable)]);
     strictest
 }
 
@@ -37,7 +38,8 @@ pub(crate) fn judge(request: &Request, quorum: &Quorum, answer: &mut Answer) {
         Moment::Admission => true,
         Moment::Preview => !request.approvals.is_empty(),
     };
-    let progress = format!("{} of {} approvals", quorum.subjects.len(), quorum.required);
+    let (approvals, required) = (quorum.subjects.len().to_string(), quorum.required.to_string());
+    let progress = &[("approvals", &*approvals), ("required", &required)];
     if quorum.satisfied {
         answer.because("quorum_reached", progress);
     } else if must_be_reached {

@@ -44,7 +44,7 @@ pub(crate) fn build(
     let resource = resource(request)?;
 
     let roles = request.submitter.roles.iter().map(|role| uid("Role", role));
-    let client = member("client_id", text(&request.submitter.client_id));
+    let client = member("client_id", text(&request.client_id));
     let tenant = member("tenant", text(&request.tenant));
     let key = member("key_ref", text(&request.key_ref));
     let entities = [
@@ -140,8 +140,8 @@ fn key_change(change: &KeyChange) -> Result<Value, String> {
 /// The approvals that count. The roles of other approvals, such as the submitter's own, are left out.
 fn approvals(request: &Request, quorum: &Quorum) -> Result<Value, String> {
     let counted =
-        || request.approvals.iter().filter(|approval| quorum.subjects.contains(&approval.subject_id));
-    let roles = counted().flat_map(|approval| &approval.roles).map(|role| text(role));
+        || request.approvals.iter().filter(|approval| quorum.subjects.contains(&approval.by.subject_id));
+    let roles = counted().flat_map(|approval| &approval.by.roles).map(|role| text(role));
     let mut members = vec![
         member("subjects", Value::new_set(quorum.subjects.iter().map(|subject| text(subject)))),
         member("roles", Value::new_set(roles)),
@@ -149,7 +149,7 @@ fn approvals(request: &Request, quorum: &Quorum) -> Result<Value, String> {
         member("required", Value::new_long(i64::from(quorum.required))),
         member("reached", Value::new_bool(quorum.satisfied)),
     ];
-    if let Some(last) = counted().map(|approval| approval.approved_at_ms).max() {
+    if let Some(last) = counted().map(|approval| approval.at_ms).max() {
         members.push(member("last_at_ms", Value::new_long(long(last)?)));
     }
     record(members)

@@ -26,7 +26,7 @@ pub(crate) fn asset_action(action: &AssetAction, data: &dyn Data, answer: &mut A
         return Ok(Rule::default());
     };
     if is_chain_permitted {
-        answer.because("custody_intent_permitted", ["asset action ", name].concat());
+        answer.because("custody_intent_permitted", &[("action", name)]);
     }
     Ok(rule)
 }
@@ -64,15 +64,15 @@ fn action_rule(action: &AssetAction, actions: &str) -> Read<Option<Rule>> {
 /// Evaluates a key operation. Returns its quorum rule, or the default rule if it is denied.
 pub(crate) fn key_change(change: &KeyChange, data: &dyn Data, answer: &mut Answer) -> Read<Rule> {
     let Some(rule) = listed(data, "key_operations", &change.operation)? else {
-        deny(answer, "key_operation_not_permitted", "key operation", "key_operations", &change.operation);
+        deny(answer, "key_operation_not_permitted", "operation", "key_operations", &change.operation);
         return Ok(Rule::default());
     };
     let rule = Rule::parse(&at(&at(FILE, "key_operations"), &change.operation), &rule)?;
-    answer.because("custody_intent_permitted", ["key operation ", &change.operation].concat());
+    answer.because("custody_intent_permitted", &[("operation", &change.operation)]);
     Ok(rule)
 }
 
 fn deny(answer: &mut Answer, code: &str, what: &str, list: &str, name: &str) {
-    answer
-        .deny(code, [what, " `", name, "` is not listed; add data/custody.json /", list, "/", name].concat());
+    let place = ["data/custody.json /", list, "/", name].concat();
+    answer.deny(code, &[(what, name), ("place", &place)]);
 }

@@ -21,8 +21,9 @@ impl Unusable {
     }
 
     pub(crate) fn deny(&self, answer: &mut Answer) {
-        let detail = ["data/", &self.place, " must be ", self.expected, ", not `", &self.value, "`"].concat();
-        answer.deny("data_unreadable", detail);
+        let operands =
+            [("place", &*["data/", &self.place].concat()), ("must_be", self.expected), ("is", &self.value)];
+        answer.deny("data_unreadable", &operands);
     }
 }
 

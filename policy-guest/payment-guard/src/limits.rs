@@ -36,7 +36,7 @@ pub(crate) fn judge(
         Ok(Some(limits)) => within(&limits, &place, payment, facts, is_final, answer),
         Ok(None) => answer.deny(
             "currency_not_permitted",
-            ["currency `", &payment.currency, "` has no limits; add data/", &place].concat(),
+            &[("currency", &payment.currency), ("place", &["data/", &place].concat())],
         ),
         Err(fault) => fault.deny(answer),
     }
@@ -64,25 +64,22 @@ fn within(
     let is_in_range = in_range(limits, place, amount_minor, &payment.currency, answer);
     let is_in_time = velocity::judge(limits, place, payment, facts, is_final, answer);
     if is_in_range && is_in_time && !limits.is_empty() {
-        answer.because("within_limits", ["data/", place].concat());
+        answer.because("within_limits", &[("place", &["data/", place].concat())]);
     }
 }
 
 fn in_range(limits: &Limits, place: &str, amount_minor: u64, currency: &str, answer: &mut Answer) -> bool {
-    let mut deny = |code: &str, is: &str, limit: u64, pay: &str, change: &str, member: &str| {
+    let mut deny = |code: &str, limit: u64, member: &str| {
         let (amount, limit) = (amount_minor.to_string(), limit.to_string());
-        let text =
-            ["amount_minor ", &amount, " ", currency, is, &limit, " per payment; pay at ", pay, " ", &limit];
-        answer.deny(code, [text.concat(), [" or ", change, " data/", place, "/", member].concat()].concat());
+        let place = ["data/", place, "/", member].concat();
+        let operands =
+            [("amount_minor", &*amount), ("currency", currency), ("limit", &limit), ("place", &place)];
+        answer.deny(code, &operands);
         false
     };
     match (limits.per_payment_min, limits.per_payment_max) {
-        (Some(min), _) if amount_minor < min => {
-            deny("amount_below_minimum", " is below ", min, "least", "lower", "per_payment_min")
-        }
-        (_, Some(max)) if amount_minor > max => {
-            deny("amount_above_maximum", " is above ", max, "most", "raise", "per_payment_max")
-        }
+        (Some(min), _) if amount_minor < min => deny("amount_below_minimum", min, "per_payment_min"),
+        (_, Some(max)) if amount_minor > max => deny("amount_above_maximum", max, "per_payment_max"),
         _ => true,
     }
 }

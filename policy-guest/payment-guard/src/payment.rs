@@ -12,22 +12,16 @@ pub(crate) fn recipient(account: &str, facts: &dyn Facts, data: &dyn Data, answe
     let permitted = facts.get(PERMITTED_RECIPIENTS).unwrap_or_default();
     let by_deployment = permits(&permitted, account);
     if !by_deployment {
-        let fault = if permitted.is_empty() {
-            "` is refused: the deployment permits no recipient; add it to "
-        } else {
-            "` is not among the permitted recipients; add it to "
-        };
-        answer.deny("recipient_not_permitted", ["account `", account, fault, PERMITTED_RECIPIENTS].concat());
+        answer.deny("recipient_not_permitted", &[("account", account), ("place", PERMITTED_RECIPIENTS)]);
     }
     match entry(data, RECIPIENTS_FILE, ACCOUNTS, &[ACCOUNTS], account) {
         Ok(Entry::NoFile | Entry::NoList | Entry::Listed(_)) if by_deployment => {
-            answer.because("recipient_permitted", ["account `", account, "`"].concat());
+            answer.because("recipient_permitted", &[("account", account)]);
         }
         Ok(Entry::NoFile | Entry::NoList | Entry::Listed(_)) => {}
         Ok(Entry::Unlisted) => answer.deny(
             "recipient_not_permitted",
-            ["account `", account, "` is not in the bundle's list; add it to data/recipients.json /accounts"]
-                .concat(),
+            &[("account", account), ("place", "data/recipients.json /accounts")],
         ),
         Err(fault) => fault.deny(answer),
     }
@@ -42,13 +36,10 @@ fn permits(permitted: &str, account: &str) -> bool {
 pub(crate) fn amount(payment: &Payment, answer: &mut Answer) -> bool {
     let is_positive = payment.amount_minor > 0;
     if is_positive {
-        answer.because("amount_positive", "");
+        answer.because("amount_positive", &[]);
     } else {
         let amount = payment.amount_minor.to_string();
-        answer.deny(
-            "amount_not_positive",
-            ["amount_minor ", &amount, " ", &payment.currency, " must be at least 1"].concat(),
-        );
+        answer.deny("amount_not_positive", &[("amount_minor", &amount), ("currency", &payment.currency)]);
     }
     is_positive
 }

@@ -1,22 +1,27 @@
-//! Whether the people who approved fill the roles that a rule requires.
+//! Which people who approved fill the roles that a rule requires.
 
-use gateway_policy_sdk::Approval;
+use gateway_policy_sdk::{Approval, Group};
 
-/// The roles that still need people, each as many times as people are missing. Unless `shared`, every person fills one role,
-/// and a person with several roles is assigned the one that leaves the fewest roles unfilled.
-pub(crate) fn unfilled<'a>(asked: &'a [(String, u32)], people: &[&Approval], shared: bool) -> Vec<&'a str> {
-    let seats = asked.iter().flat_map(|(role, n_people)| (0..*n_people).map(move |nth| (role.as_str(), nth)));
-    if shared {
-        let has = |role: &str, nth: u32| {
-            people.iter().filter(|person| fills(person, role)).nth(nth as usize).is_some()
-        };
-        return seats.filter(|(role, nth)| !has(role, *nth)).map(|(role, _)| role).collect();
-    }
+/// A group for each role, with those who fill it. Unless `shared`, every person fills one role, and a person with several roles is
+/// assigned the one that leaves the fewest roles unfilled.
+pub(crate) fn seated(asked: &[(String, u32)], people: &[&Approval], shared: bool) -> Vec<Group> {
     let mut seating: Vec<Option<&str>> = people.iter().map(|_| None).collect();
-    seats
-        .filter(|(role, _)| !seat(role, people, &mut seating, &mut people.iter().map(|_| false).collect()))
-        .map(|(role, _)| role)
-        .collect()
+    if !shared {
+        let seats = asked.iter().flat_map(|(role, n_people)| (0..*n_people).map(move |_| role.as_str()));
+        for role in seats {
+            seat(role, people, &mut seating, &mut people.iter().map(|_| false).collect());
+        }
+    }
+    let sits = |person: &Approval, sits_as: &Option<&str>, role: &str| match shared {
+        true => fills(person, role),
+        false => *sits_as == Some(role),
+    };
+    let group = |(role, needed): &(String, u32)| {
+        let have = people.iter().zip(&seating).filter(|(person, sits_as)| sits(person, sits_as, role));
+        let have = have.map(|(person, _)| person.by.subject_id.clone()).collect();
+        Group { name: role.clone(), needed: *needed, have }
+    };
+    asked.iter().map(group).collect()
 }
 
 /// Assigns a person to the role, moving others to other roles if needed: an augmenting path of a bipartite matching.
@@ -44,5 +49,5 @@ fn seat<'a>(
 }
 
 fn fills(person: &Approval, role: &str) -> bool {
-    person.roles.iter().any(|own| own == role)
+    person.by.roles.iter().any(|own| own == role)
 }

@@ -7,25 +7,20 @@ use gateway_policy_sdk::{Answer, Facts, Payment};
 pub(crate) struct Velocity {
     pub(crate) member: &'static str,
     fact: &'static str,
-    /// What the fact sums, as reasons word it.
-    sums: &'static str,
     /// Whether a payment adds 1 to the sum, not its amount.
     counts: bool,
 }
 
-const fn of(member: &'static str, fact: &'static str, sums: &'static str) -> Velocity {
-    Velocity { member, fact, sums, counts: false }
+const fn of(member: &'static str, fact: &'static str) -> Velocity {
+    Velocity { member, fact, counts: false }
 }
 
 pub(crate) const VELOCITIES: [Velocity; 5] = [
-    of("account_hour_max", "velocity.account.hour_minor", "paid from the account in an hour"),
-    of("account_day_max", "velocity.account.day_minor", "paid from the account in a day"),
-    of("recipient_hour_max", "velocity.recipient.hour_minor", "paid to the recipient in an hour"),
-    of("recipient_day_max", "velocity.recipient.day_minor", "paid to the recipient in a day"),
-    Velocity {
-        counts: true,
-        ..of("account_day_count_max", "velocity.account.day_count", "payments from the account in a day")
-    },
+    of("account_hour_max", "velocity.account.hour_minor"),
+    of("account_day_max", "velocity.account.day_minor"),
+    of("recipient_hour_max", "velocity.recipient.hour_minor"),
+    of("recipient_day_max", "velocity.recipient.day_minor"),
+    Velocity { counts: true, ..of("account_day_count_max", "velocity.account.day_count") },
 ];
 
 /// Whether the payment stays within every limit over time. Before admission an exhausted limit is an obligation, since it may
@@ -50,11 +45,23 @@ pub(crate) fn judge(
             continue;
         }
         fits_all = false;
-        let detail = detail(velocity, place, &payment.currency, spent, adds, max);
+        let [spent, adds_text, limit, room] =
+            [spent, adds, max, max.saturating_sub(spent)].map(|number| number.to_string());
+        let place = ["data/", place, "/", velocity.member].concat();
+        let operands = [
+            ("spent", &*spent),
+            ("adds", &adds_text),
+            ("currency", if velocity.counts { "" } else { &payment.currency }),
+            ("limit", &limit),
+            ("room", &room),
+            ("place", &place),
+        ];
+        // A number of payments has no currency.
+        let operands: Vec<_> = operands.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         if is_final || adds > max {
-            answer.deny("velocity_exceeded", detail);
+            answer.deny("velocity_exceeded", &operands);
         } else {
-            answer.oblige("await_limit", detail);
+            answer.oblige("await_limit", &operands);
         }
     }
     fits_all
@@ -62,23 +69,11 @@ pub(crate) fn judge(
 
 /// The value of the fact. A missing fact denies, since the limit could not be enforced without it.
 fn spent(velocity: &Velocity, place: &str, facts: &dyn Facts, answer: &mut Answer) -> Option<u64> {
-    let fault = match facts.integer(velocity.fact) {
+    let unreadable = match facts.integer(velocity.fact) {
         Ok(Some(spent)) => return Some(spent),
-        Ok(None) => ["is needed for data/", place, "/", velocity.member, " and is not given"].concat(),
-        Err(fact) => ["has the unusable value `", &fact.value, "`"].concat(),
+        Ok(None) => ("needed_for", ["data/", place, "/", velocity.member].concat()),
+        Err(fact) => ("value", fact.value),
     };
-    answer.deny("fact_unreadable", ["fact ", velocity.fact, " ", &fault].concat());
+    answer.deny("fact_unreadable", &[("fact", velocity.fact), (unreadable.0, &unreadable.1)]);
     None
-}
-
-fn detail(velocity: &Velocity, place: &str, currency: &str, spent: u64, adds: u64, max: u64) -> String {
-    let unit = if velocity.counts { "" } else { currency };
-    let space = if velocity.counts { "" } else { " " };
-    let [spent_text, adds, max_text, room] =
-        [spent, adds, max, max.saturating_sub(spent)].map(|number| number.to_string());
-    let operands =
-        [&spent_text, " and ", &adds, space, unit, " are above ", &max_text, " ", velocity.sums].concat();
-    let remedy =
-        ["; there is room for ", &room, ": wait, or raise data/", place, "/", velocity.member].concat();
-    operands + &remedy
 }

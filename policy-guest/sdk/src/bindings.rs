@@ -54,84 +54,115 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
     let bytes15 = _rt::Vec::from_raw_parts(l13.cast(), len15, len15);
     let l16 = *arg0.add(11 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
     let l17 = *arg0.add(12 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-    let base21 = l16;
-    let len21 = l17;
-    let mut result21 = _rt::Vec::with_capacity(len21);
-    for i in 0..len21 {
-        let base = base21.add(i * (2 * ::core::mem::size_of::<*const u8>()));
-        let e21 = {
-            let l18 = *base.add(0).cast::<*mut u8>();
-            let l19 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
-            let len20 = l19;
-            let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
-            _rt::string_lift(bytes20)
+    let len18 = l17;
+    let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
+    let l19 = *arg0.add(13 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+    let l20 = *arg0.add(14 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let base24 = l19;
+    let len24 = l20;
+    let mut result24 = _rt::Vec::with_capacity(len24);
+    for i in 0..len24 {
+        let base = base24.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+        let e24 = {
+            let l21 = *base.add(0).cast::<*mut u8>();
+            let l22 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+            let len23 = l22;
+            let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+            _rt::string_lift(bytes23)
         };
-        result21.push(e21);
+        result24.push(e24);
     }
     _rt::cabi_dealloc(
-        base21,
-        len21 * (2 * ::core::mem::size_of::<*const u8>()),
+        base24,
+        len24 * (2 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let l22 = i32::from(
-        *arg0.add(8 + 12 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+    let l25 = *arg0.add(15 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+    let l26 = *arg0.add(16 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let base33 = l25;
+    let len33 = l26;
+    let mut result33 = _rt::Vec::with_capacity(len33);
+    for i in 0..len33 {
+        let base = base33.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+        let e33 = {
+            let l27 = *base.add(0).cast::<*mut u8>();
+            let l28 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+            let len29 = l28;
+            let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+            let l30 = *base
+                .add(2 * ::core::mem::size_of::<*const u8>())
+                .cast::<*mut u8>();
+            let l31 = *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+            let len32 = l31;
+            let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+            (_rt::string_lift(bytes29), _rt::string_lift(bytes32))
+        };
+        result33.push(e33);
+    }
+    _rt::cabi_dealloc(
+        base33,
+        len33 * (4 * ::core::mem::size_of::<*const u8>()),
+        ::core::mem::size_of::<*const u8>(),
     );
-    use svc::policy::types::Intent as V85;
-    let v85 = match l22 {
+    let l34 = i32::from(
+        *arg0.add(8 + 16 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+    );
+    use svc::policy::types::Intent as V106;
+    let v106 = match l34 {
         0 => {
-            let e85 = {
-                let l23 = *arg0
-                    .add(16 + 12 * ::core::mem::size_of::<*const u8>())
-                    .cast::<*mut u8>();
-                let l24 = *arg0
-                    .add(16 + 13 * ::core::mem::size_of::<*const u8>())
-                    .cast::<usize>();
-                let len25 = l24;
-                let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
-                let l26 = *arg0
-                    .add(16 + 14 * ::core::mem::size_of::<*const u8>())
-                    .cast::<*mut u8>();
-                let l27 = *arg0
-                    .add(16 + 15 * ::core::mem::size_of::<*const u8>())
-                    .cast::<usize>();
-                let len28 = l27;
-                let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
-                let l29 = *arg0
+            let e106 = {
+                let l35 = *arg0
                     .add(16 + 16 * ::core::mem::size_of::<*const u8>())
-                    .cast::<i64>();
-                let l30 = *arg0
-                    .add(24 + 16 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
-                let l31 = *arg0
-                    .add(24 + 17 * ::core::mem::size_of::<*const u8>())
+                let l36 = *arg0
+                    .add(16 + 17 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
-                let len32 = l31;
-                let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
-                let l33 = i32::from(
-                    *arg0.add(24 + 18 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                let len37 = l36;
+                let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
+                let l38 = *arg0
+                    .add(16 + 18 * ::core::mem::size_of::<*const u8>())
+                    .cast::<*mut u8>();
+                let l39 = *arg0
+                    .add(16 + 19 * ::core::mem::size_of::<*const u8>())
+                    .cast::<usize>();
+                let len40 = l39;
+                let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+                let l41 = *arg0
+                    .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                    .cast::<i64>();
+                let l42 = *arg0
+                    .add(24 + 20 * ::core::mem::size_of::<*const u8>())
+                    .cast::<*mut u8>();
+                let l43 = *arg0
+                    .add(24 + 21 * ::core::mem::size_of::<*const u8>())
+                    .cast::<usize>();
+                let len44 = l43;
+                let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+                let l45 = i32::from(
+                    *arg0.add(24 + 22 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
                 svc::policy::types::Payment {
-                    from_account: _rt::string_lift(bytes25),
-                    to_account: _rt::string_lift(bytes28),
-                    amount_minor: l29,
-                    currency: _rt::string_lift(bytes32),
-                    reference: match l33 {
+                    from_account: _rt::string_lift(bytes37),
+                    to_account: _rt::string_lift(bytes40),
+                    amount_minor: l41,
+                    currency: _rt::string_lift(bytes44),
+                    reference: match l45 {
                         0 => None,
                         1 => {
                             let e = {
-                                let l34 = *arg0
-                                    .add(24 + 19 * ::core::mem::size_of::<*const u8>())
+                                let l46 = *arg0
+                                    .add(24 + 23 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l35 = *arg0
-                                    .add(24 + 20 * ::core::mem::size_of::<*const u8>())
+                                let l47 = *arg0
+                                    .add(24 + 24 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let len36 = l35;
-                                let bytes36 = _rt::Vec::from_raw_parts(
-                                    l34.cast(),
-                                    len36,
-                                    len36,
+                                let len48 = l47;
+                                let bytes48 = _rt::Vec::from_raw_parts(
+                                    l46.cast(),
+                                    len48,
+                                    len48,
                                 );
-                                _rt::string_lift(bytes36)
+                                _rt::string_lift(bytes48)
                             };
                             Some(e)
                         }
@@ -139,231 +170,268 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
                     },
                 }
             };
-            V85::Payment(e85)
+            V106::Payment(e106)
         }
         1 => {
-            let e85 = {
-                let l37 = *arg0
-                    .add(16 + 12 * ::core::mem::size_of::<*const u8>())
-                    .cast::<*mut u8>();
-                let l38 = *arg0
-                    .add(16 + 13 * ::core::mem::size_of::<*const u8>())
-                    .cast::<usize>();
-                let len39 = l38;
-                let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
-                let l40 = *arg0
-                    .add(16 + 14 * ::core::mem::size_of::<*const u8>())
-                    .cast::<*mut u8>();
-                let l41 = *arg0
-                    .add(16 + 15 * ::core::mem::size_of::<*const u8>())
-                    .cast::<usize>();
-                let len42 = l41;
-                let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
-                let l43 = *arg0
+            let e106 = {
+                let l49 = *arg0
                     .add(16 + 16 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
-                let l44 = *arg0
-                    .add(16 + 17 * ::core::mem::size_of::<*const u8>())
-                    .cast::<usize>();
-                let len45 = l44;
-                let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
-                let l46 = *arg0
-                    .add(16 + 18 * ::core::mem::size_of::<*const u8>())
-                    .cast::<*mut u8>();
-                let l47 = *arg0
-                    .add(16 + 19 * ::core::mem::size_of::<*const u8>())
-                    .cast::<usize>();
-                let len48 = l47;
-                let bytes48 = _rt::Vec::from_raw_parts(l46.cast(), len48, len48);
-                let l49 = *arg0
-                    .add(16 + 20 * ::core::mem::size_of::<*const u8>())
-                    .cast::<*mut u8>();
                 let l50 = *arg0
-                    .add(16 + 21 * ::core::mem::size_of::<*const u8>())
+                    .add(16 + 17 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
                 let len51 = l50;
                 let bytes51 = _rt::Vec::from_raw_parts(l49.cast(), len51, len51);
                 let l52 = *arg0
-                    .add(16 + 22 * ::core::mem::size_of::<*const u8>())
+                    .add(16 + 18 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
                 let l53 = *arg0
+                    .add(16 + 19 * ::core::mem::size_of::<*const u8>())
+                    .cast::<usize>();
+                let len54 = l53;
+                let bytes54 = _rt::Vec::from_raw_parts(l52.cast(), len54, len54);
+                let l55 = *arg0
+                    .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                    .cast::<*mut u8>();
+                let l56 = *arg0
+                    .add(16 + 21 * ::core::mem::size_of::<*const u8>())
+                    .cast::<usize>();
+                let len57 = l56;
+                let bytes57 = _rt::Vec::from_raw_parts(l55.cast(), len57, len57);
+                let l58 = *arg0
+                    .add(16 + 22 * ::core::mem::size_of::<*const u8>())
+                    .cast::<*mut u8>();
+                let l59 = *arg0
                     .add(16 + 23 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
-                let base60 = l52;
-                let len60 = l53;
-                let mut result60 = _rt::Vec::with_capacity(len60);
-                for i in 0..len60 {
-                    let base = base60.add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                    let e60 = {
-                        let l54 = *base.add(0).cast::<*mut u8>();
-                        let l55 = *base
-                            .add(::core::mem::size_of::<*const u8>())
-                            .cast::<usize>();
-                        let len56 = l55;
-                        let bytes56 = _rt::Vec::from_raw_parts(l54.cast(), len56, len56);
-                        let l57 = *base
-                            .add(2 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>();
-                        let l58 = *base
-                            .add(3 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>();
-                        let len59 = l58;
-                        let bytes59 = _rt::Vec::from_raw_parts(l57.cast(), len59, len59);
-                        (_rt::string_lift(bytes56), _rt::string_lift(bytes59))
-                    };
-                    result60.push(e60);
-                }
-                _rt::cabi_dealloc(
-                    base60,
-                    len60 * (4 * ::core::mem::size_of::<*const u8>()),
-                    ::core::mem::size_of::<*const u8>(),
-                );
-                svc::policy::types::AssetAction {
-                    asset_id: _rt::string_lift(bytes39),
-                    action: _rt::string_lift(bytes42),
-                    chain_id: _rt::string_lift(bytes45),
-                    request_digest: _rt::string_lift(bytes48),
-                    typed_data_root: _rt::string_lift(bytes51),
-                    public_fields: result60,
-                }
-            };
-            V85::AssetAction(e85)
-        }
-        n => {
-            debug_assert_eq!(n, 2, "invalid enum discriminant");
-            let e85 = {
+                let len60 = l59;
+                let bytes60 = _rt::Vec::from_raw_parts(l58.cast(), len60, len60);
                 let l61 = *arg0
-                    .add(16 + 12 * ::core::mem::size_of::<*const u8>())
+                    .add(16 + 24 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
                 let l62 = *arg0
-                    .add(16 + 13 * ::core::mem::size_of::<*const u8>())
+                    .add(16 + 25 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
                 let len63 = l62;
                 let bytes63 = _rt::Vec::from_raw_parts(l61.cast(), len63, len63);
                 let l64 = *arg0
-                    .add(16 + 14 * ::core::mem::size_of::<*const u8>())
+                    .add(16 + 26 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
                 let l65 = *arg0
-                    .add(16 + 15 * ::core::mem::size_of::<*const u8>())
+                    .add(16 + 27 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
-                let len66 = l65;
-                let bytes66 = _rt::Vec::from_raw_parts(l64.cast(), len66, len66);
-                let l67 = i32::from(
-                    *arg0.add(16 + 16 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                let base72 = l64;
+                let len72 = l65;
+                let mut result72 = _rt::Vec::with_capacity(len72);
+                for i in 0..len72 {
+                    let base = base72.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                    let e72 = {
+                        let l66 = *base.add(0).cast::<*mut u8>();
+                        let l67 = *base
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let len68 = l67;
+                        let bytes68 = _rt::Vec::from_raw_parts(l66.cast(), len68, len68);
+                        let l69 = *base
+                            .add(2 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>();
+                        let l70 = *base
+                            .add(3 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let len71 = l70;
+                        let bytes71 = _rt::Vec::from_raw_parts(l69.cast(), len71, len71);
+                        (_rt::string_lift(bytes68), _rt::string_lift(bytes71))
+                    };
+                    result72.push(e72);
+                }
+                _rt::cabi_dealloc(
+                    base72,
+                    len72 * (4 * ::core::mem::size_of::<*const u8>()),
+                    ::core::mem::size_of::<*const u8>(),
                 );
-                let l71 = i32::from(
-                    *arg0.add(16 + 19 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                svc::policy::types::AssetAction {
+                    asset_id: _rt::string_lift(bytes51),
+                    action: _rt::string_lift(bytes54),
+                    chain_id: _rt::string_lift(bytes57),
+                    request_digest: _rt::string_lift(bytes60),
+                    typed_data_root: _rt::string_lift(bytes63),
+                    public_fields: result72,
+                }
+            };
+            V106::AssetAction(e106)
+        }
+        n => {
+            debug_assert_eq!(n, 2, "invalid enum discriminant");
+            let e106 = {
+                let l73 = *arg0
+                    .add(16 + 16 * ::core::mem::size_of::<*const u8>())
+                    .cast::<*mut u8>();
+                let l74 = *arg0
+                    .add(16 + 17 * ::core::mem::size_of::<*const u8>())
+                    .cast::<usize>();
+                let len75 = l74;
+                let bytes75 = _rt::Vec::from_raw_parts(l73.cast(), len75, len75);
+                let l76 = *arg0
+                    .add(16 + 18 * ::core::mem::size_of::<*const u8>())
+                    .cast::<*mut u8>();
+                let l77 = *arg0
+                    .add(16 + 19 * ::core::mem::size_of::<*const u8>())
+                    .cast::<usize>();
+                let len78 = l77;
+                let bytes78 = _rt::Vec::from_raw_parts(l76.cast(), len78, len78);
+                let l79 = *arg0
+                    .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                    .cast::<*mut u8>();
+                let l80 = *arg0
+                    .add(16 + 21 * ::core::mem::size_of::<*const u8>())
+                    .cast::<usize>();
+                let len81 = l80;
+                let bytes81 = _rt::Vec::from_raw_parts(l79.cast(), len81, len81);
+                let l82 = *arg0
+                    .add(16 + 22 * ::core::mem::size_of::<*const u8>())
+                    .cast::<*mut u8>();
+                let l83 = *arg0
+                    .add(16 + 23 * ::core::mem::size_of::<*const u8>())
+                    .cast::<usize>();
+                let base87 = l82;
+                let len87 = l83;
+                let mut result87 = _rt::Vec::with_capacity(len87);
+                for i in 0..len87 {
+                    let base = base87.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                    let e87 = {
+                        let l84 = *base.add(0).cast::<*mut u8>();
+                        let l85 = *base
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let len86 = l85;
+                        let bytes86 = _rt::Vec::from_raw_parts(l84.cast(), len86, len86);
+                        _rt::string_lift(bytes86)
+                    };
+                    result87.push(e87);
+                }
+                _rt::cabi_dealloc(
+                    base87,
+                    len87 * (2 * ::core::mem::size_of::<*const u8>()),
+                    ::core::mem::size_of::<*const u8>(),
                 );
-                let l75 = i32::from(
-                    *arg0.add(16 + 22 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                let l88 = i32::from(
+                    *arg0.add(16 + 24 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
-                let l79 = i32::from(
-                    *arg0.add(16 + 25 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                let l92 = i32::from(
+                    *arg0.add(16 + 27 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
-                let l83 = i32::from(
-                    *arg0.add(16 + 28 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                let l96 = i32::from(
+                    *arg0.add(16 + 30 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                );
+                let l100 = i32::from(
+                    *arg0.add(16 + 33 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                );
+                let l104 = i32::from(
+                    *arg0.add(16 + 36 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
                 svc::policy::types::KeyChange {
-                    operation: _rt::string_lift(bytes63),
-                    reason: _rt::string_lift(bytes66),
-                    target_epoch: match l67 {
+                    operation: _rt::string_lift(bytes75),
+                    reason: _rt::string_lift(bytes78),
+                    purpose: _rt::string_lift(bytes81),
+                    chains: result87,
+                    target_epoch: match l88 {
                         0 => None,
                         1 => {
                             let e = {
-                                let l68 = *arg0
-                                    .add(16 + 17 * ::core::mem::size_of::<*const u8>())
+                                let l89 = *arg0
+                                    .add(16 + 25 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l69 = *arg0
-                                    .add(16 + 18 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let len70 = l69;
-                                let bytes70 = _rt::Vec::from_raw_parts(
-                                    l68.cast(),
-                                    len70,
-                                    len70,
-                                );
-                                _rt::string_lift(bytes70)
-                            };
-                            Some(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    },
-                    new_key_ref: match l71 {
-                        0 => None,
-                        1 => {
-                            let e = {
-                                let l72 = *arg0
-                                    .add(16 + 20 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>();
-                                let l73 = *arg0
-                                    .add(16 + 21 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let len74 = l73;
-                                let bytes74 = _rt::Vec::from_raw_parts(
-                                    l72.cast(),
-                                    len74,
-                                    len74,
-                                );
-                                _rt::string_lift(bytes74)
-                            };
-                            Some(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    },
-                    signature_profile: match l75 {
-                        0 => None,
-                        1 => {
-                            let e = {
-                                let l76 = *arg0
-                                    .add(16 + 23 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>();
-                                let l77 = *arg0
-                                    .add(16 + 24 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let len78 = l77;
-                                let bytes78 = _rt::Vec::from_raw_parts(
-                                    l76.cast(),
-                                    len78,
-                                    len78,
-                                );
-                                _rt::string_lift(bytes78)
-                            };
-                            Some(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    },
-                    asset_id: match l79 {
-                        0 => None,
-                        1 => {
-                            let e = {
-                                let l80 = *arg0
+                                let l90 = *arg0
                                     .add(16 + 26 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>();
-                                let l81 = *arg0
-                                    .add(16 + 27 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let len82 = l81;
-                                let bytes82 = _rt::Vec::from_raw_parts(
-                                    l80.cast(),
-                                    len82,
-                                    len82,
+                                let len91 = l90;
+                                let bytes91 = _rt::Vec::from_raw_parts(
+                                    l89.cast(),
+                                    len91,
+                                    len91,
                                 );
-                                _rt::string_lift(bytes82)
+                                _rt::string_lift(bytes91)
                             };
                             Some(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     },
-                    recovering_participant: match l83 {
+                    new_key_ref: match l92 {
                         0 => None,
                         1 => {
                             let e = {
-                                let l84 = i32::from(
+                                let l93 = *arg0
+                                    .add(16 + 28 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l94 = *arg0
+                                    .add(16 + 29 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len95 = l94;
+                                let bytes95 = _rt::Vec::from_raw_parts(
+                                    l93.cast(),
+                                    len95,
+                                    len95,
+                                );
+                                _rt::string_lift(bytes95)
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    },
+                    signature_profile: match l96 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l97 = *arg0
+                                    .add(16 + 31 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l98 = *arg0
+                                    .add(16 + 32 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len99 = l98;
+                                let bytes99 = _rt::Vec::from_raw_parts(
+                                    l97.cast(),
+                                    len99,
+                                    len99,
+                                );
+                                _rt::string_lift(bytes99)
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    },
+                    asset_id: match l100 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l101 = *arg0
+                                    .add(16 + 34 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l102 = *arg0
+                                    .add(16 + 35 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len103 = l102;
+                                let bytes103 = _rt::Vec::from_raw_parts(
+                                    l101.cast(),
+                                    len103,
+                                    len103,
+                                );
+                                _rt::string_lift(bytes103)
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    },
+                    recovering_participant: match l104 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l105 = i32::from(
                                     *arg0
-                                        .add(18 + 28 * ::core::mem::size_of::<*const u8>())
+                                        .add(18 + 36 * ::core::mem::size_of::<*const u8>())
                                         .cast::<u16>(),
                                 );
-                                l84 as u16
+                                l105 as u16
                             };
                             Some(e)
                         }
@@ -371,250 +439,428 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
                     },
                 }
             };
-            V85::KeyChange(e85)
+            V106::KeyChange(e106)
         }
     };
-    let l86 = *arg0.add(24 + 28 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
-    let l87 = *arg0.add(24 + 29 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-    let len88 = l87;
-    let l89 = i32::from(
-        *arg0.add(24 + 30 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+    let l107 = *arg0
+        .add(24 + 36 * ::core::mem::size_of::<*const u8>())
+        .cast::<*mut u8>();
+    let l108 = *arg0.add(24 + 37 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let len109 = l108;
+    let l110 = i32::from(
+        *arg0.add(24 + 38 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
     );
-    let l91 = i32::from(
-        *arg0.add(24 + 31 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+    let l112 = i32::from(
+        *arg0.add(24 + 39 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
     );
-    let l95 = *arg0.add(24 + 34 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
-    let l96 = *arg0.add(24 + 35 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-    let base107 = l95;
-    let len107 = l96;
-    let mut result107 = _rt::Vec::with_capacity(len107);
-    for i in 0..len107 {
-        let base = base107.add(i * (8 + 4 * ::core::mem::size_of::<*const u8>()));
-        let e107 = {
-            let l97 = *base.add(0).cast::<*mut u8>();
-            let l98 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
-            let len99 = l98;
-            let bytes99 = _rt::Vec::from_raw_parts(l97.cast(), len99, len99);
-            let l100 = *base
+    let l116 = *arg0
+        .add(24 + 42 * ::core::mem::size_of::<*const u8>())
+        .cast::<*mut u8>();
+    let l117 = *arg0.add(24 + 43 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let base140 = l116;
+    let len140 = l117;
+    let mut result140 = _rt::Vec::with_capacity(len140);
+    for i in 0..len140 {
+        let base = base140.add(i * (8 + 8 * ::core::mem::size_of::<*const u8>()));
+        let e140 = {
+            let l118 = *base.add(0).cast::<*mut u8>();
+            let l119 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+            let len120 = l119;
+            let bytes120 = _rt::Vec::from_raw_parts(l118.cast(), len120, len120);
+            let l121 = *base
                 .add(2 * ::core::mem::size_of::<*const u8>())
                 .cast::<*mut u8>();
-            let l101 = *base
+            let l122 = *base
                 .add(3 * ::core::mem::size_of::<*const u8>())
                 .cast::<usize>();
-            let base105 = l100;
-            let len105 = l101;
-            let mut result105 = _rt::Vec::with_capacity(len105);
-            for i in 0..len105 {
-                let base = base105.add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                let e105 = {
-                    let l102 = *base.add(0).cast::<*mut u8>();
-                    let l103 = *base
+            let len123 = l122;
+            let bytes123 = _rt::Vec::from_raw_parts(l121.cast(), len123, len123);
+            let l124 = *base
+                .add(4 * ::core::mem::size_of::<*const u8>())
+                .cast::<*mut u8>();
+            let l125 = *base
+                .add(5 * ::core::mem::size_of::<*const u8>())
+                .cast::<usize>();
+            let base129 = l124;
+            let len129 = l125;
+            let mut result129 = _rt::Vec::with_capacity(len129);
+            for i in 0..len129 {
+                let base = base129.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                let e129 = {
+                    let l126 = *base.add(0).cast::<*mut u8>();
+                    let l127 = *base
                         .add(::core::mem::size_of::<*const u8>())
                         .cast::<usize>();
-                    let len104 = l103;
-                    let bytes104 = _rt::Vec::from_raw_parts(l102.cast(), len104, len104);
-                    _rt::string_lift(bytes104)
+                    let len128 = l127;
+                    let bytes128 = _rt::Vec::from_raw_parts(l126.cast(), len128, len128);
+                    _rt::string_lift(bytes128)
                 };
-                result105.push(e105);
+                result129.push(e129);
             }
             _rt::cabi_dealloc(
-                base105,
-                len105 * (2 * ::core::mem::size_of::<*const u8>()),
+                base129,
+                len129 * (2 * ::core::mem::size_of::<*const u8>()),
                 ::core::mem::size_of::<*const u8>(),
             );
-            let l106 = *base.add(4 * ::core::mem::size_of::<*const u8>()).cast::<i64>();
+            let l130 = *base
+                .add(6 * ::core::mem::size_of::<*const u8>())
+                .cast::<*mut u8>();
+            let l131 = *base
+                .add(7 * ::core::mem::size_of::<*const u8>())
+                .cast::<usize>();
+            let base138 = l130;
+            let len138 = l131;
+            let mut result138 = _rt::Vec::with_capacity(len138);
+            for i in 0..len138 {
+                let base = base138.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                let e138 = {
+                    let l132 = *base.add(0).cast::<*mut u8>();
+                    let l133 = *base
+                        .add(::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    let len134 = l133;
+                    let bytes134 = _rt::Vec::from_raw_parts(l132.cast(), len134, len134);
+                    let l135 = *base
+                        .add(2 * ::core::mem::size_of::<*const u8>())
+                        .cast::<*mut u8>();
+                    let l136 = *base
+                        .add(3 * ::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    let len137 = l136;
+                    let bytes137 = _rt::Vec::from_raw_parts(l135.cast(), len137, len137);
+                    (_rt::string_lift(bytes134), _rt::string_lift(bytes137))
+                };
+                result138.push(e138);
+            }
+            _rt::cabi_dealloc(
+                base138,
+                len138 * (4 * ::core::mem::size_of::<*const u8>()),
+                ::core::mem::size_of::<*const u8>(),
+            );
+            let l139 = *base.add(8 * ::core::mem::size_of::<*const u8>()).cast::<i64>();
             svc::policy::types::Approval {
-                subject_id: _rt::string_lift(bytes99),
-                roles: result105,
-                approved_at_ms: l106 as u64,
+                by: svc::policy::types::Person {
+                    person: _rt::string_lift(bytes120),
+                    subject_id: _rt::string_lift(bytes123),
+                    roles: result129,
+                    attributes: result138,
+                },
+                at_ms: l139 as u64,
             }
         };
-        result107.push(e107);
+        result140.push(e140);
     }
     _rt::cabi_dealloc(
-        base107,
-        len107 * (8 + 4 * ::core::mem::size_of::<*const u8>()),
+        base140,
+        len140 * (8 + 8 * ::core::mem::size_of::<*const u8>()),
         8,
     );
-    let result108 = T::evaluate(svc::policy::types::Request {
+    let result141 = T::evaluate(svc::policy::types::Request {
         moment: svc::policy::types::Moment::_lift(l0 as u8),
         intent_hash: _rt::string_lift(bytes3),
         tenant: _rt::string_lift(bytes6),
         key_ref: _rt::string_lift(bytes9),
-        submitter: svc::policy::types::Submitter {
-            client_id: _rt::string_lift(bytes12),
-            subject_id: _rt::string_lift(bytes15),
-            roles: result21,
+        client_id: _rt::string_lift(bytes12),
+        submitter: svc::policy::types::Person {
+            person: _rt::string_lift(bytes15),
+            subject_id: _rt::string_lift(bytes18),
+            roles: result24,
+            attributes: result33,
         },
-        intent: v85,
-        participants: _rt::Vec::from_raw_parts(l86.cast(), len88, len88),
-        threshold: match l89 {
+        intent: v106,
+        participants: _rt::Vec::from_raw_parts(l107.cast(), len109, len109),
+        threshold: match l110 {
             0 => None,
             1 => {
                 let e = {
-                    let l90 = i32::from(
+                    let l111 = i32::from(
                         *arg0
-                            .add(26 + 30 * ::core::mem::size_of::<*const u8>())
+                            .add(26 + 38 * ::core::mem::size_of::<*const u8>())
                             .cast::<u16>(),
                     );
-                    l90 as u16
+                    l111 as u16
                 };
                 Some(e)
             }
             _ => _rt::invalid_enum_discriminant(),
         },
-        bip32_path: match l91 {
+        bip32_path: match l112 {
             0 => None,
             1 => {
                 let e = {
-                    let l92 = *arg0
-                        .add(24 + 32 * ::core::mem::size_of::<*const u8>())
+                    let l113 = *arg0
+                        .add(24 + 40 * ::core::mem::size_of::<*const u8>())
                         .cast::<*mut u8>();
-                    let l93 = *arg0
-                        .add(24 + 33 * ::core::mem::size_of::<*const u8>())
+                    let l114 = *arg0
+                        .add(24 + 41 * ::core::mem::size_of::<*const u8>())
                         .cast::<usize>();
-                    let len94 = l93;
-                    let bytes94 = _rt::Vec::from_raw_parts(l92.cast(), len94, len94);
-                    _rt::string_lift(bytes94)
+                    let len115 = l114;
+                    let bytes115 = _rt::Vec::from_raw_parts(l113.cast(), len115, len115);
+                    _rt::string_lift(bytes115)
                 };
                 Some(e)
             }
             _ => _rt::invalid_enum_discriminant(),
         },
-        approvals: result107,
+        approvals: result140,
     });
-    _rt::cabi_dealloc(arg0, 24 + 36 * ::core::mem::size_of::<*const u8>(), 8);
-    let ptr109 = (&raw mut _RET_AREA.0).cast::<u8>();
+    _rt::cabi_dealloc(arg0, 24 + 44 * ::core::mem::size_of::<*const u8>(), 8);
+    let ptr142 = (&raw mut _RET_AREA.0).cast::<u8>();
     let svc::policy::types::Verdict {
-        decision: decision110,
-        reasons: reasons110,
-        obligations: obligations110,
-        quorum: quorum110,
-    } = result108;
-    *ptr109.add(0).cast::<u8>() = (decision110.clone() as i32) as u8;
-    let vec114 = reasons110;
-    let len114 = vec114.len();
-    let layout114 = _rt::alloc::Layout::from_size_align_unchecked(
-        vec114.len() * (4 * ::core::mem::size_of::<*const u8>()),
+        decision: decision143,
+        reasons: reasons143,
+        obligations: obligations143,
+        quorum: quorum143,
+    } = result141;
+    *ptr142.add(0).cast::<u8>() = (decision143.clone() as i32) as u8;
+    let vec150 = reasons143;
+    let len150 = vec150.len();
+    let layout150 = _rt::alloc::Layout::from_size_align_unchecked(
+        vec150.len() * (4 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let result114 = if layout114.size() != 0 {
-        let ptr = _rt::alloc::alloc(layout114).cast::<u8>();
+    let result150 = if layout150.size() != 0 {
+        let ptr = _rt::alloc::alloc(layout150).cast::<u8>();
         if ptr.is_null() {
-            _rt::alloc::handle_alloc_error(layout114);
+            _rt::alloc::handle_alloc_error(layout150);
         }
         ptr
     } else {
         ::core::ptr::null_mut()
     };
-    for (i, e) in vec114.into_iter().enumerate() {
-        let base = result114.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+    for (i, e) in vec150.into_iter().enumerate() {
+        let base = result150.add(i * (4 * ::core::mem::size_of::<*const u8>()));
         {
-            let svc::policy::types::Statement { code: code111, detail: detail111 } = e;
-            let vec112 = (code111.into_bytes()).into_boxed_slice();
-            let ptr112 = vec112.as_ptr().cast::<u8>();
-            let len112 = vec112.len();
-            ::core::mem::forget(vec112);
-            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len112;
-            *base.add(0).cast::<*mut u8>() = ptr112.cast_mut();
-            let vec113 = (detail111.into_bytes()).into_boxed_slice();
-            let ptr113 = vec113.as_ptr().cast::<u8>();
-            let len113 = vec113.len();
-            ::core::mem::forget(vec113);
-            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len113;
-            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = ptr113
-                .cast_mut();
+            let svc::policy::types::Statement { code: code144, operands: operands144 } = e;
+            let vec145 = (code144.into_bytes()).into_boxed_slice();
+            let ptr145 = vec145.as_ptr().cast::<u8>();
+            let len145 = vec145.len();
+            ::core::mem::forget(vec145);
+            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len145;
+            *base.add(0).cast::<*mut u8>() = ptr145.cast_mut();
+            let vec149 = operands144;
+            let len149 = vec149.len();
+            let layout149 = _rt::alloc::Layout::from_size_align_unchecked(
+                vec149.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                ::core::mem::size_of::<*const u8>(),
+            );
+            let result149 = if layout149.size() != 0 {
+                let ptr = _rt::alloc::alloc(layout149).cast::<u8>();
+                if ptr.is_null() {
+                    _rt::alloc::handle_alloc_error(layout149);
+                }
+                ptr
+            } else {
+                ::core::ptr::null_mut()
+            };
+            for (i, e) in vec149.into_iter().enumerate() {
+                let base = result149.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                {
+                    let svc::policy::types::Operand { name: name146, value: value146 } = e;
+                    let vec147 = (name146.into_bytes()).into_boxed_slice();
+                    let ptr147 = vec147.as_ptr().cast::<u8>();
+                    let len147 = vec147.len();
+                    ::core::mem::forget(vec147);
+                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len147;
+                    *base.add(0).cast::<*mut u8>() = ptr147.cast_mut();
+                    let vec148 = (value146.into_bytes()).into_boxed_slice();
+                    let ptr148 = vec148.as_ptr().cast::<u8>();
+                    let len148 = vec148.len();
+                    ::core::mem::forget(vec148);
+                    *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len148;
+                    *base
+                        .add(2 * ::core::mem::size_of::<*const u8>())
+                        .cast::<*mut u8>() = ptr148.cast_mut();
+                }
+            }
+            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len149;
+            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result149;
         }
     }
-    *ptr109.add(2 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len114;
-    *ptr109.add(::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result114;
-    let vec118 = obligations110;
-    let len118 = vec118.len();
-    let layout118 = _rt::alloc::Layout::from_size_align_unchecked(
-        vec118.len() * (4 * ::core::mem::size_of::<*const u8>()),
+    *ptr142.add(2 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len150;
+    *ptr142.add(::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result150;
+    let vec157 = obligations143;
+    let len157 = vec157.len();
+    let layout157 = _rt::alloc::Layout::from_size_align_unchecked(
+        vec157.len() * (4 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let result118 = if layout118.size() != 0 {
-        let ptr = _rt::alloc::alloc(layout118).cast::<u8>();
+    let result157 = if layout157.size() != 0 {
+        let ptr = _rt::alloc::alloc(layout157).cast::<u8>();
         if ptr.is_null() {
-            _rt::alloc::handle_alloc_error(layout118);
+            _rt::alloc::handle_alloc_error(layout157);
         }
         ptr
     } else {
         ::core::ptr::null_mut()
     };
-    for (i, e) in vec118.into_iter().enumerate() {
-        let base = result118.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+    for (i, e) in vec157.into_iter().enumerate() {
+        let base = result157.add(i * (4 * ::core::mem::size_of::<*const u8>()));
         {
-            let svc::policy::types::Statement { code: code115, detail: detail115 } = e;
-            let vec116 = (code115.into_bytes()).into_boxed_slice();
-            let ptr116 = vec116.as_ptr().cast::<u8>();
-            let len116 = vec116.len();
-            ::core::mem::forget(vec116);
-            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len116;
-            *base.add(0).cast::<*mut u8>() = ptr116.cast_mut();
-            let vec117 = (detail115.into_bytes()).into_boxed_slice();
-            let ptr117 = vec117.as_ptr().cast::<u8>();
-            let len117 = vec117.len();
-            ::core::mem::forget(vec117);
-            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len117;
-            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = ptr117
-                .cast_mut();
+            let svc::policy::types::Statement { code: code151, operands: operands151 } = e;
+            let vec152 = (code151.into_bytes()).into_boxed_slice();
+            let ptr152 = vec152.as_ptr().cast::<u8>();
+            let len152 = vec152.len();
+            ::core::mem::forget(vec152);
+            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len152;
+            *base.add(0).cast::<*mut u8>() = ptr152.cast_mut();
+            let vec156 = operands151;
+            let len156 = vec156.len();
+            let layout156 = _rt::alloc::Layout::from_size_align_unchecked(
+                vec156.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                ::core::mem::size_of::<*const u8>(),
+            );
+            let result156 = if layout156.size() != 0 {
+                let ptr = _rt::alloc::alloc(layout156).cast::<u8>();
+                if ptr.is_null() {
+                    _rt::alloc::handle_alloc_error(layout156);
+                }
+                ptr
+            } else {
+                ::core::ptr::null_mut()
+            };
+            for (i, e) in vec156.into_iter().enumerate() {
+                let base = result156.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                {
+                    let svc::policy::types::Operand { name: name153, value: value153 } = e;
+                    let vec154 = (name153.into_bytes()).into_boxed_slice();
+                    let ptr154 = vec154.as_ptr().cast::<u8>();
+                    let len154 = vec154.len();
+                    ::core::mem::forget(vec154);
+                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len154;
+                    *base.add(0).cast::<*mut u8>() = ptr154.cast_mut();
+                    let vec155 = (value153.into_bytes()).into_boxed_slice();
+                    let ptr155 = vec155.as_ptr().cast::<u8>();
+                    let len155 = vec155.len();
+                    ::core::mem::forget(vec155);
+                    *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len155;
+                    *base
+                        .add(2 * ::core::mem::size_of::<*const u8>())
+                        .cast::<*mut u8>() = ptr155.cast_mut();
+                }
+            }
+            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len156;
+            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result156;
         }
     }
-    *ptr109.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len118;
-    *ptr109.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result118;
+    *ptr142.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len157;
+    *ptr142.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result157;
     let svc::policy::types::Quorum {
-        subjects: subjects119,
-        required: required119,
-        satisfied: satisfied119,
-    } = quorum110;
-    let vec121 = subjects119;
-    let len121 = vec121.len();
-    let layout121 = _rt::alloc::Layout::from_size_align_unchecked(
-        vec121.len() * (2 * ::core::mem::size_of::<*const u8>()),
+        subjects: subjects158,
+        required: required158,
+        satisfied: satisfied158,
+        groups: groups158,
+    } = quorum143;
+    let vec160 = subjects158;
+    let len160 = vec160.len();
+    let layout160 = _rt::alloc::Layout::from_size_align_unchecked(
+        vec160.len() * (2 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let result121 = if layout121.size() != 0 {
-        let ptr = _rt::alloc::alloc(layout121).cast::<u8>();
+    let result160 = if layout160.size() != 0 {
+        let ptr = _rt::alloc::alloc(layout160).cast::<u8>();
         if ptr.is_null() {
-            _rt::alloc::handle_alloc_error(layout121);
+            _rt::alloc::handle_alloc_error(layout160);
         }
         ptr
     } else {
         ::core::ptr::null_mut()
     };
-    for (i, e) in vec121.into_iter().enumerate() {
-        let base = result121.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+    for (i, e) in vec160.into_iter().enumerate() {
+        let base = result160.add(i * (2 * ::core::mem::size_of::<*const u8>()));
         {
-            let vec120 = (e.into_bytes()).into_boxed_slice();
-            let ptr120 = vec120.as_ptr().cast::<u8>();
-            let len120 = vec120.len();
-            ::core::mem::forget(vec120);
-            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len120;
-            *base.add(0).cast::<*mut u8>() = ptr120.cast_mut();
+            let vec159 = (e.into_bytes()).into_boxed_slice();
+            let ptr159 = vec159.as_ptr().cast::<u8>();
+            let len159 = vec159.len();
+            ::core::mem::forget(vec159);
+            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len159;
+            *base.add(0).cast::<*mut u8>() = ptr159.cast_mut();
         }
     }
-    *ptr109.add(6 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len121;
-    *ptr109.add(5 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result121;
-    *ptr109.add(7 * ::core::mem::size_of::<*const u8>()).cast::<i32>() = _rt::as_i32(
-        required119,
+    *ptr142.add(6 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len160;
+    *ptr142.add(5 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result160;
+    *ptr142.add(7 * ::core::mem::size_of::<*const u8>()).cast::<i32>() = _rt::as_i32(
+        required158,
     );
-    *ptr109.add(4 + 7 * ::core::mem::size_of::<*const u8>()).cast::<u8>() = (match satisfied119 {
+    *ptr142.add(4 + 7 * ::core::mem::size_of::<*const u8>()).cast::<u8>() = (match satisfied158 {
         true => 1,
         false => 0,
     }) as u8;
-    ptr109
+    let vec165 = groups158;
+    let len165 = vec165.len();
+    let layout165 = _rt::alloc::Layout::from_size_align_unchecked(
+        vec165.len() * (5 * ::core::mem::size_of::<*const u8>()),
+        ::core::mem::size_of::<*const u8>(),
+    );
+    let result165 = if layout165.size() != 0 {
+        let ptr = _rt::alloc::alloc(layout165).cast::<u8>();
+        if ptr.is_null() {
+            _rt::alloc::handle_alloc_error(layout165);
+        }
+        ptr
+    } else {
+        ::core::ptr::null_mut()
+    };
+    for (i, e) in vec165.into_iter().enumerate() {
+        let base = result165.add(i * (5 * ::core::mem::size_of::<*const u8>()));
+        {
+            let svc::policy::types::Group {
+                name: name161,
+                needed: needed161,
+                have: have161,
+            } = e;
+            let vec162 = (name161.into_bytes()).into_boxed_slice();
+            let ptr162 = vec162.as_ptr().cast::<u8>();
+            let len162 = vec162.len();
+            ::core::mem::forget(vec162);
+            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len162;
+            *base.add(0).cast::<*mut u8>() = ptr162.cast_mut();
+            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<i32>() = _rt::as_i32(
+                needed161,
+            );
+            let vec164 = have161;
+            let len164 = vec164.len();
+            let layout164 = _rt::alloc::Layout::from_size_align_unchecked(
+                vec164.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                ::core::mem::size_of::<*const u8>(),
+            );
+            let result164 = if layout164.size() != 0 {
+                let ptr = _rt::alloc::alloc(layout164).cast::<u8>();
+                if ptr.is_null() {
+                    _rt::alloc::handle_alloc_error(layout164);
+                }
+                ptr
+            } else {
+                ::core::ptr::null_mut()
+            };
+            for (i, e) in vec164.into_iter().enumerate() {
+                let base = result164.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                {
+                    let vec163 = (e.into_bytes()).into_boxed_slice();
+                    let ptr163 = vec163.as_ptr().cast::<u8>();
+                    let len163 = vec163.len();
+                    ::core::mem::forget(vec163);
+                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len163;
+                    *base.add(0).cast::<*mut u8>() = ptr163.cast_mut();
+                }
+            }
+            *base.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len164;
+            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result164;
+        }
+    }
+    *ptr142.add(8 + 8 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len165;
+    *ptr142.add(8 + 7 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result165;
+    ptr142
 }
 #[doc(hidden)]
 #[allow(non_snake_case)]
 pub unsafe fn __post_return_evaluate<T: Guest>(arg0: *mut u8) {
     let l0 = *arg0.add(::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
     let l1 = *arg0.add(2 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-    let base6 = l0;
-    let len6 = l1;
-    for i in 0..len6 {
-        let base = base6.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+    let base11 = l0;
+    let len11 = l1;
+    for i in 0..len11 {
+        let base = base11.add(i * (4 * ::core::mem::size_of::<*const u8>()));
         {
             let l2 = *base.add(0).cast::<*mut u8>();
             let l3 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
@@ -623,51 +869,135 @@ pub unsafe fn __post_return_evaluate<T: Guest>(arg0: *mut u8) {
                 .add(2 * ::core::mem::size_of::<*const u8>())
                 .cast::<*mut u8>();
             let l5 = *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-            _rt::cabi_dealloc(l4, l5, 1);
+            let base10 = l4;
+            let len10 = l5;
+            for i in 0..len10 {
+                let base = base10.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                {
+                    let l6 = *base.add(0).cast::<*mut u8>();
+                    let l7 = *base
+                        .add(::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    _rt::cabi_dealloc(l6, l7, 1);
+                    let l8 = *base
+                        .add(2 * ::core::mem::size_of::<*const u8>())
+                        .cast::<*mut u8>();
+                    let l9 = *base
+                        .add(3 * ::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    _rt::cabi_dealloc(l8, l9, 1);
+                }
+            }
+            _rt::cabi_dealloc(
+                base10,
+                len10 * (4 * ::core::mem::size_of::<*const u8>()),
+                ::core::mem::size_of::<*const u8>(),
+            );
         }
     }
     _rt::cabi_dealloc(
-        base6,
-        len6 * (4 * ::core::mem::size_of::<*const u8>()),
+        base11,
+        len11 * (4 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let l7 = *arg0.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
-    let l8 = *arg0.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-    let base13 = l7;
-    let len13 = l8;
-    for i in 0..len13 {
-        let base = base13.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+    let l12 = *arg0.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+    let l13 = *arg0.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let base23 = l12;
+    let len23 = l13;
+    for i in 0..len23 {
+        let base = base23.add(i * (4 * ::core::mem::size_of::<*const u8>()));
         {
-            let l9 = *base.add(0).cast::<*mut u8>();
-            let l10 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
-            _rt::cabi_dealloc(l9, l10, 1);
-            let l11 = *base
+            let l14 = *base.add(0).cast::<*mut u8>();
+            let l15 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+            _rt::cabi_dealloc(l14, l15, 1);
+            let l16 = *base
                 .add(2 * ::core::mem::size_of::<*const u8>())
                 .cast::<*mut u8>();
-            let l12 = *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-            _rt::cabi_dealloc(l11, l12, 1);
+            let l17 = *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+            let base22 = l16;
+            let len22 = l17;
+            for i in 0..len22 {
+                let base = base22.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                {
+                    let l18 = *base.add(0).cast::<*mut u8>();
+                    let l19 = *base
+                        .add(::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    _rt::cabi_dealloc(l18, l19, 1);
+                    let l20 = *base
+                        .add(2 * ::core::mem::size_of::<*const u8>())
+                        .cast::<*mut u8>();
+                    let l21 = *base
+                        .add(3 * ::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    _rt::cabi_dealloc(l20, l21, 1);
+                }
+            }
+            _rt::cabi_dealloc(
+                base22,
+                len22 * (4 * ::core::mem::size_of::<*const u8>()),
+                ::core::mem::size_of::<*const u8>(),
+            );
         }
     }
     _rt::cabi_dealloc(
-        base13,
-        len13 * (4 * ::core::mem::size_of::<*const u8>()),
+        base23,
+        len23 * (4 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let l14 = *arg0.add(5 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
-    let l15 = *arg0.add(6 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-    let base18 = l14;
-    let len18 = l15;
-    for i in 0..len18 {
-        let base = base18.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+    let l24 = *arg0.add(5 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+    let l25 = *arg0.add(6 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let base28 = l24;
+    let len28 = l25;
+    for i in 0..len28 {
+        let base = base28.add(i * (2 * ::core::mem::size_of::<*const u8>()));
         {
-            let l16 = *base.add(0).cast::<*mut u8>();
-            let l17 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
-            _rt::cabi_dealloc(l16, l17, 1);
+            let l26 = *base.add(0).cast::<*mut u8>();
+            let l27 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+            _rt::cabi_dealloc(l26, l27, 1);
         }
     }
     _rt::cabi_dealloc(
-        base18,
-        len18 * (2 * ::core::mem::size_of::<*const u8>()),
+        base28,
+        len28 * (2 * ::core::mem::size_of::<*const u8>()),
+        ::core::mem::size_of::<*const u8>(),
+    );
+    let l29 = *arg0.add(8 + 7 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+    let l30 = *arg0.add(8 + 8 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let base38 = l29;
+    let len38 = l30;
+    for i in 0..len38 {
+        let base = base38.add(i * (5 * ::core::mem::size_of::<*const u8>()));
+        {
+            let l31 = *base.add(0).cast::<*mut u8>();
+            let l32 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+            _rt::cabi_dealloc(l31, l32, 1);
+            let l33 = *base
+                .add(3 * ::core::mem::size_of::<*const u8>())
+                .cast::<*mut u8>();
+            let l34 = *base.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+            let base37 = l33;
+            let len37 = l34;
+            for i in 0..len37 {
+                let base = base37.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                {
+                    let l35 = *base.add(0).cast::<*mut u8>();
+                    let l36 = *base
+                        .add(::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    _rt::cabi_dealloc(l35, l36, 1);
+                }
+            }
+            _rt::cabi_dealloc(
+                base37,
+                len37 * (2 * ::core::mem::size_of::<*const u8>()),
+                ::core::mem::size_of::<*const u8>(),
+            );
+        }
+    }
+    _rt::cabi_dealloc(
+        base38,
+        len38 * (5 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
 }
@@ -697,14 +1027,127 @@ pub use __export_world_policy_cabi;
 #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
 #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
 struct _RetArea(
-    [::core::mem::MaybeUninit<u8>; 8 + 7 * ::core::mem::size_of::<*const u8>()],
+    [::core::mem::MaybeUninit<u8>; 8 + 9 * ::core::mem::size_of::<*const u8>()],
 );
 static mut _RET_AREA: _RetArea = _RetArea(
-    [::core::mem::MaybeUninit::uninit(); 8 + 7 * ::core::mem::size_of::<*const u8>()],
+    [::core::mem::MaybeUninit::uninit(); 8 + 9 * ::core::mem::size_of::<*const u8>()],
 );
 #[rustfmt::skip]
 #[allow(dead_code, clippy::all)]
 pub mod svc {
+    pub mod bundle {
+        /// The signed files of the bundle itself, under `data/`. What is read here is not recorded: `bundle_hash` pins it.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod data {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            #[allow(unused_unsafe, clippy::all)]
+            /// The value at a JSON pointer (RFC 6901) in `data/<file>`: a string as its text, anything else as JSON without white
+            /// space, members sorted by name. None when there is no such file or no such value. The empty pointer is the whole
+            /// document.
+            pub fn get(file: &str, pointer: &str) -> Option<_rt::String> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 3 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 3
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = file;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let vec1 = pointer;
+                    let ptr1 = vec1.as_ptr().cast::<u8>();
+                    let len1 = vec1.len();
+                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "svc:bundle/data@1.0.0")]
+                    unsafe extern "C" {
+                        #[link_name = "get"]
+                        fn wit_import3(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import3(
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    unsafe {
+                        wit_import3(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2)
+                    };
+                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
+                    let result8 = match l4 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l5 = *ptr2
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l6 = *ptr2
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len7 = l6;
+                                let bytes7 = _rt::Vec::from_raw_parts(
+                                    l5.cast(),
+                                    len7,
+                                    len7,
+                                );
+                                _rt::string_lift(bytes7)
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result8
+                }
+            }
+        }
+        /// Text for the author of the component. It decides nothing and is not recorded, but when the evaluation ends in a fault, the fault
+        /// shows it: the message of a panic, for example.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod log {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            #[allow(unused_unsafe, clippy::all)]
+            /// The host keeps the first 4 KiB of an evaluation.
+            pub fn write(text: &str) -> () {
+                unsafe {
+                    let vec0 = text;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "svc:bundle/log@1.0.0")]
+                    unsafe extern "C" {
+                        #[link_name = "write"]
+                        fn wit_import1(_: *mut u8, _: usize);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import1(_: *mut u8, _: usize) {
+                        unreachable!()
+                    }
+                    unsafe { wit_import1(ptr0.cast_mut(), len0) };
+                }
+            }
+        }
+    }
     pub mod policy {
         /// What the host sends and what it expects back.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
@@ -754,32 +1197,37 @@ pub mod svc {
                     }
                 }
             }
-            /// Who submitted the operation, as authenticated by the gateway.
+            /// Somebody, as the gateway authenticated them. Names of people are in the form in which they are compared: NFKC, case folded,
+            /// without white space at the ends.
             #[derive(Clone, Eq, PartialEq)]
-            pub struct Submitter {
-                pub client_id: _rt::String,
+            pub struct Person {
+                /// Two subjects are one human exactly if this is equal.
+                pub person: _rt::String,
                 pub subject_id: _rt::String,
+                /// The roles in which this person acts here.
                 pub roles: _rt::Vec<_rt::String>,
+                /// What the registry of people says of them, such as `team`, sorted by name.
+                pub attributes: _rt::Vec<(_rt::String, _rt::String)>,
             }
-            impl ::core::fmt::Debug for Submitter {
+            impl ::core::fmt::Debug for Person {
                 fn fmt(
                     &self,
                     f: &mut ::core::fmt::Formatter<'_>,
                 ) -> ::core::fmt::Result {
-                    f.debug_struct("Submitter")
-                        .field("client-id", &self.client_id)
+                    f.debug_struct("Person")
+                        .field("person", &self.person)
                         .field("subject-id", &self.subject_id)
                         .field("roles", &self.roles)
+                        .field("attributes", &self.attributes)
                         .finish()
                 }
             }
             /// One person's approval of this very intent. Oldest first in `request.approvals`.
             #[derive(Clone, Eq, PartialEq)]
             pub struct Approval {
-                pub subject_id: _rt::String,
-                pub roles: _rt::Vec<_rt::String>,
+                pub by: Person,
                 /// The gateway's clock, epoch milliseconds.
-                pub approved_at_ms: u64,
+                pub at_ms: u64,
             }
             impl ::core::fmt::Debug for Approval {
                 fn fmt(
@@ -787,9 +1235,8 @@ pub mod svc {
                     f: &mut ::core::fmt::Formatter<'_>,
                 ) -> ::core::fmt::Result {
                     f.debug_struct("Approval")
-                        .field("subject-id", &self.subject_id)
-                        .field("roles", &self.roles)
-                        .field("approved-at-ms", &self.approved_at_ms)
+                        .field("by", &self.by)
+                        .field("at-ms", &self.at_ms)
                         .finish()
                 }
             }
@@ -852,6 +1299,10 @@ pub mod svc {
                 pub operation: _rt::String,
                 /// Why, in the submitter's words; empty for `key_create`.
                 pub reason: _rt::String,
+                /// What a new key is for, in the submitter's words; empty for the others.
+                pub purpose: _rt::String,
+                /// The chains that a new key is meant for.
+                pub chains: _rt::Vec<_rt::String>,
                 pub target_epoch: Option<_rt::String>,
                 pub new_key_ref: Option<_rt::String>,
                 pub signature_profile: Option<_rt::String>,
@@ -866,6 +1317,8 @@ pub mod svc {
                     f.debug_struct("KeyChange")
                         .field("operation", &self.operation)
                         .field("reason", &self.reason)
+                        .field("purpose", &self.purpose)
+                        .field("chains", &self.chains)
                         .field("target-epoch", &self.target_epoch)
                         .field("new-key-ref", &self.new_key_ref)
                         .field("signature-profile", &self.signature_profile)
@@ -905,10 +1358,13 @@ pub mod svc {
                 pub intent_hash: _rt::String,
                 pub tenant: _rt::String,
                 pub key_ref: _rt::String,
-                pub submitter: Submitter,
+                /// The client that sent the operation.
+                pub client_id: _rt::String,
+                pub submitter: Person,
                 pub intent: Intent,
-                /// 0-based indices of the signers asked for, ascending.
+                /// 0-based indices, ascending: of the signers asked for, or of those that hold a key after its change.
                 pub participants: _rt::Vec<u16>,
+                /// How many of them must sign together, if the operation says so.
                 pub threshold: Option<u16>,
                 /// Derivation path `digits/digits` when a child key is to sign.
                 pub bip32_path: Option<_rt::String>,
@@ -924,6 +1380,7 @@ pub mod svc {
                         .field("intent-hash", &self.intent_hash)
                         .field("tenant", &self.tenant)
                         .field("key-ref", &self.key_ref)
+                        .field("client-id", &self.client_id)
                         .field("submitter", &self.submitter)
                         .field("intent", &self.intent)
                         .field("participants", &self.participants)
@@ -963,12 +1420,28 @@ pub mod svc {
                     }
                 }
             }
-            /// A reason or an obligation: `code` must be declared in the bundle's manifest.
+            /// A value that a statement compared or needs, such as `limit`, `spent` or `role`.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Operand {
+                pub name: _rt::String,
+                pub value: _rt::String,
+            }
+            impl ::core::fmt::Debug for Operand {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Operand")
+                        .field("name", &self.name)
+                        .field("value", &self.value)
+                        .finish()
+                }
+            }
+            /// A reason or an obligation: `code` must be declared in the bundle's manifest, with a text and a remedy for people.
             #[derive(Clone, Eq, PartialEq)]
             pub struct Statement {
                 pub code: _rt::String,
-                /// The operands, and what would change the answer; may be empty.
-                pub detail: _rt::String,
+                pub operands: _rt::Vec<Operand>,
             }
             impl ::core::fmt::Debug for Statement {
                 fn fmt(
@@ -977,17 +1450,41 @@ pub mod svc {
                 ) -> ::core::fmt::Result {
                     f.debug_struct("Statement")
                         .field("code", &self.code)
-                        .field("detail", &self.detail)
+                        .field("operands", &self.operands)
                         .finish()
                 }
             }
-            /// Who counts, and whether that is enough. The host never admits with fewer than the deployment requires.
+            /// Some of the people who must approve, such as `treasurer` or `other_team`.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Group {
+                pub name: _rt::String,
+                /// How many of them.
+                pub needed: u32,
+                /// Those who approved: subjects of the quorum, each once.
+                pub have: _rt::Vec<_rt::String>,
+            }
+            impl ::core::fmt::Debug for Group {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Group")
+                        .field("name", &self.name)
+                        .field("needed", &self.needed)
+                        .field("have", &self.have)
+                        .finish()
+                }
+            }
+            /// Who counts, and whether that is enough. The host never admits with fewer people than the deployment requires, nor while a
+            /// group lacks somebody.
             #[derive(Clone, Eq, PartialEq)]
             pub struct Quorum {
-                /// The subjects whose approvals count, each once, in the order of their approvals.
+                /// The subjects whose approvals count, each person once, in the order of their approvals.
                 pub subjects: _rt::Vec<_rt::String>,
                 pub required: u32,
                 pub satisfied: bool,
+                /// Each with a name of its own. One person may be in several.
+                pub groups: _rt::Vec<Group>,
             }
             impl ::core::fmt::Debug for Quorum {
                 fn fmt(
@@ -998,6 +1495,7 @@ pub mod svc {
                         .field("subjects", &self.subjects)
                         .field("required", &self.required)
                         .field("satisfied", &self.satisfied)
+                        .field("groups", &self.groups)
                         .finish()
                 }
             }
@@ -1062,7 +1560,7 @@ pub mod svc {
                     let len0 = vec0.len();
                     let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "svc:policy/facts@1.1.0")]
+                    #[link(wasm_import_module = "svc:policy/facts@2.0.0")]
                     unsafe extern "C" {
                         #[link_name = "get"]
                         fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
@@ -1096,89 +1594,6 @@ pub mod svc {
                         _ => _rt::invalid_enum_discriminant(),
                     };
                     result7
-                }
-            }
-        }
-        /// The signed files of the bundle itself, under `data/`. What is read here is not recorded: `bundle_hash` pins it.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod data {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            #[allow(unused_unsafe, clippy::all)]
-            /// The value at a JSON pointer (RFC 6901) in `data/<file>`: a string as its text, anything else as JSON without white
-            /// space, members sorted by name. None when there is no such file or no such value. The empty pointer is the whole
-            /// document.
-            pub fn get(file: &str, pointer: &str) -> Option<_rt::String> {
-                unsafe {
-                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
-                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 3 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 3
-                            * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = file;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let vec1 = pointer;
-                    let ptr1 = vec1.as_ptr().cast::<u8>();
-                    let len1 = vec1.len();
-                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "svc:policy/data@1.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "get"]
-                        fn wit_import3(
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import3(
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    unsafe {
-                        wit_import3(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2)
-                    };
-                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-                    let result8 = match l4 {
-                        0 => None,
-                        1 => {
-                            let e = {
-                                let l5 = *ptr2
-                                    .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>();
-                                let l6 = *ptr2
-                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let len7 = l6;
-                                let bytes7 = _rt::Vec::from_raw_parts(
-                                    l5.cast(),
-                                    len7,
-                                    len7,
-                                );
-                                _rt::string_lift(bytes7)
-                            };
-                            Some(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result8
                 }
             }
         }
@@ -1299,36 +1714,39 @@ macro_rules! __export_policy_impl {
         $($path_to_types_root)*:: __export_world_policy_cabi!($ty with_types_in
         $($path_to_types_root)*); const _ : () = { #[cfg(target_arch = "wasm32")]
         #[unsafe (link_section =
-        "component-type:wit-bindgen:0.41.0:svc:policy@1.1.0:policy:imports and exports")]
+        "component-type:wit-bindgen:0.41.0:svc:policy@2.0.0:policy:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1202] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1340] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xb5\x08\x01A\x02\x01\
-A\x0e\x01B\x20\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06m\
-oment\x03\0\0\x01ps\x01r\x03\x09client-ids\x0asubject-ids\x05roles\x02\x04\0\x09\
-submitter\x03\0\x03\x01r\x03\x0asubject-ids\x05roles\x02\x0eapproved-at-msw\x04\0\
-\x08approval\x03\0\x05\x01ks\x01r\x05\x0cfrom-accounts\x0ato-accounts\x0camount-\
-minorx\x08currencys\x09reference\x07\x04\0\x07payment\x03\0\x08\x01o\x02ss\x01p\x0a\
-\x01r\x06\x08asset-ids\x06actions\x08chain-ids\x0erequest-digests\x0ftyped-data-\
-roots\x0dpublic-fields\x0b\x04\0\x0casset-action\x03\0\x0c\x01k{\x01r\x07\x09ope\
-rations\x06reasons\x0ctarget-epoch\x07\x0bnew-key-ref\x07\x11signature-profile\x07\
-\x08asset-id\x07\x16recovering-participant\x0e\x04\0\x0akey-change\x03\0\x0f\x01\
-q\x03\x07payment\x01\x09\0\x0casset-action\x01\x0d\0\x0akey-change\x01\x10\0\x04\
-\0\x06intent\x03\0\x11\x01p{\x01p\x06\x01r\x0a\x06moment\x01\x0bintent-hashs\x06\
-tenants\x07key-refs\x09submitter\x04\x06intent\x12\x0cparticipants\x13\x09thresh\
-old\x0e\x0abip32-path\x07\x09approvals\x14\x04\0\x07request\x03\0\x15\x01m\x02\x05\
-allow\x04deny\x04\0\x08decision\x03\0\x17\x01r\x02\x04codes\x06details\x04\0\x09\
-statement\x03\0\x19\x01r\x03\x08subjects\x02\x08requiredy\x09satisfied\x7f\x04\0\
-\x06quorum\x03\0\x1b\x01p\x1a\x01r\x04\x08decision\x18\x07reasons\x1d\x0bobligat\
-ions\x1d\x06quorum\x1c\x04\0\x07verdict\x03\0\x1e\x03\0\x16svc:policy/types@1.1.\
-0\x05\0\x02\x03\0\0\x07request\x03\0\x07request\x03\0\x01\x02\x03\0\0\x07verdict\
-\x03\0\x07verdict\x03\0\x03\x01B\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03get\x01\
-\x01\x03\0\x16svc:policy/facts@1.1.0\x05\x05\x01B\x03\x01ks\x01@\x02\x04files\x07\
-pointers\0\0\x04\0\x03get\x01\x01\x03\0\x15svc:policy/data@1.1.0\x05\x06\x01@\0\0\
-s\x04\0\x08describe\x01\x07\x01@\x01\x07request\x02\0\x04\x04\0\x08evaluate\x01\x08\
-\x04\0\x17svc:policy/policy@1.1.0\x04\0\x0b\x0c\x01\0\x06policy\x03\0\0\0G\x09pr\
-oducers\x01\x0cprocessed-by\x02\x0dwit-component\x070.227.1\x10wit-bindgen-rust\x06\
-0.41.0";
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xbf\x09\x01A\x02\x01\
+A\x10\x01B&\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06mome\
+nt\x03\0\0\x01ps\x01o\x02ss\x01p\x03\x01r\x04\x06persons\x0asubject-ids\x05roles\
+\x02\x0aattributes\x04\x04\0\x06person\x03\0\x05\x01r\x02\x02by\x06\x05at-msw\x04\
+\0\x08approval\x03\0\x07\x01ks\x01r\x05\x0cfrom-accounts\x0ato-accounts\x0camoun\
+t-minorx\x08currencys\x09reference\x09\x04\0\x07payment\x03\0\x0a\x01r\x06\x08as\
+set-ids\x06actions\x08chain-ids\x0erequest-digests\x0ftyped-data-roots\x0dpublic\
+-fields\x04\x04\0\x0casset-action\x03\0\x0c\x01k{\x01r\x09\x09operations\x06reas\
+ons\x07purposes\x06chains\x02\x0ctarget-epoch\x09\x0bnew-key-ref\x09\x11signatur\
+e-profile\x09\x08asset-id\x09\x16recovering-participant\x0e\x04\0\x0akey-change\x03\
+\0\x0f\x01q\x03\x07payment\x01\x0b\0\x0casset-action\x01\x0d\0\x0akey-change\x01\
+\x10\0\x04\0\x06intent\x03\0\x11\x01p{\x01p\x08\x01r\x0b\x06moment\x01\x0bintent\
+-hashs\x06tenants\x07key-refs\x09client-ids\x09submitter\x06\x06intent\x12\x0cpa\
+rticipants\x13\x09threshold\x0e\x0abip32-path\x09\x09approvals\x14\x04\0\x07requ\
+est\x03\0\x15\x01m\x02\x05allow\x04deny\x04\0\x08decision\x03\0\x17\x01r\x02\x04\
+names\x05values\x04\0\x07operand\x03\0\x19\x01p\x1a\x01r\x02\x04codes\x08operand\
+s\x1b\x04\0\x09statement\x03\0\x1c\x01r\x03\x04names\x06neededy\x04have\x02\x04\0\
+\x05group\x03\0\x1e\x01p\x1f\x01r\x04\x08subjects\x02\x08requiredy\x09satisfied\x7f\
+\x06groups\x20\x04\0\x06quorum\x03\0!\x01p\x1d\x01r\x04\x08decision\x18\x07reaso\
+ns#\x0bobligations#\x06quorum\"\x04\0\x07verdict\x03\0$\x03\0\x16svc:policy/type\
+s@2.0.0\x05\0\x02\x03\0\0\x07request\x03\0\x07request\x03\0\x01\x02\x03\0\0\x07v\
+erdict\x03\0\x07verdict\x03\0\x03\x01B\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03\
+get\x01\x01\x03\0\x16svc:policy/facts@2.0.0\x05\x05\x01B\x03\x01ks\x01@\x02\x04f\
+iles\x07pointers\0\0\x04\0\x03get\x01\x01\x03\0\x15svc:bundle/data@1.0.0\x05\x06\
+\x01B\x02\x01@\x01\x04texts\x01\0\x04\0\x05write\x01\0\x03\0\x14svc:bundle/log@1\
+.0.0\x05\x07\x01@\0\0s\x04\0\x08describe\x01\x08\x01@\x01\x07request\x02\0\x04\x04\
+\0\x08evaluate\x01\x09\x04\0\x17svc:policy/policy@2.0.0\x04\0\x0b\x0c\x01\0\x06p\
+olicy\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.227.\
+1\x10wit-bindgen-rust\x060.41.0";
         };
     };
 }
@@ -1336,36 +1754,39 @@ oducers\x01\x0cprocessed-by\x02\x0dwit-component\x070.227.1\x10wit-bindgen-rust\
 pub use __export_policy_impl as export_world;
 #[cfg(target_arch = "wasm32")]
 #[unsafe(
-    link_section = "component-type:wit-bindgen:0.41.0:svc:policy@1.1.0:policy-with-all-of-its-exports-removed:encoded world"
+    link_section = "component-type:wit-bindgen:0.41.0:svc:policy@2.0.0:policy-with-all-of-its-exports-removed:encoded world"
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1221] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xa8\x08\x01A\x02\x01\
-A\x0a\x01B\x20\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06m\
-oment\x03\0\0\x01ps\x01r\x03\x09client-ids\x0asubject-ids\x05roles\x02\x04\0\x09\
-submitter\x03\0\x03\x01r\x03\x0asubject-ids\x05roles\x02\x0eapproved-at-msw\x04\0\
-\x08approval\x03\0\x05\x01ks\x01r\x05\x0cfrom-accounts\x0ato-accounts\x0camount-\
-minorx\x08currencys\x09reference\x07\x04\0\x07payment\x03\0\x08\x01o\x02ss\x01p\x0a\
-\x01r\x06\x08asset-ids\x06actions\x08chain-ids\x0erequest-digests\x0ftyped-data-\
-roots\x0dpublic-fields\x0b\x04\0\x0casset-action\x03\0\x0c\x01k{\x01r\x07\x09ope\
-rations\x06reasons\x0ctarget-epoch\x07\x0bnew-key-ref\x07\x11signature-profile\x07\
-\x08asset-id\x07\x16recovering-participant\x0e\x04\0\x0akey-change\x03\0\x0f\x01\
-q\x03\x07payment\x01\x09\0\x0casset-action\x01\x0d\0\x0akey-change\x01\x10\0\x04\
-\0\x06intent\x03\0\x11\x01p{\x01p\x06\x01r\x0a\x06moment\x01\x0bintent-hashs\x06\
-tenants\x07key-refs\x09submitter\x04\x06intent\x12\x0cparticipants\x13\x09thresh\
-old\x0e\x0abip32-path\x07\x09approvals\x14\x04\0\x07request\x03\0\x15\x01m\x02\x05\
-allow\x04deny\x04\0\x08decision\x03\0\x17\x01r\x02\x04codes\x06details\x04\0\x09\
-statement\x03\0\x19\x01r\x03\x08subjects\x02\x08requiredy\x09satisfied\x7f\x04\0\
-\x06quorum\x03\0\x1b\x01p\x1a\x01r\x04\x08decision\x18\x07reasons\x1d\x0bobligat\
-ions\x1d\x06quorum\x1c\x04\0\x07verdict\x03\0\x1e\x03\0\x16svc:policy/types@1.1.\
-0\x05\0\x02\x03\0\0\x07request\x03\0\x07request\x03\0\x01\x02\x03\0\0\x07verdict\
-\x03\0\x07verdict\x03\0\x03\x01B\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03get\x01\
-\x01\x03\0\x16svc:policy/facts@1.1.0\x05\x05\x01B\x03\x01ks\x01@\x02\x04files\x07\
-pointers\0\0\x04\0\x03get\x01\x01\x03\0\x15svc:policy/data@1.1.0\x05\x06\x04\07s\
-vc:policy/policy-with-all-of-its-exports-removed@1.1.0\x04\0\x0b,\x01\0&policy-w\
-ith-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0d\
-wit-component\x070.227.1\x10wit-bindgen-rust\x060.41.0";
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1359] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xb2\x09\x01A\x02\x01\
+A\x0c\x01B&\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06mome\
+nt\x03\0\0\x01ps\x01o\x02ss\x01p\x03\x01r\x04\x06persons\x0asubject-ids\x05roles\
+\x02\x0aattributes\x04\x04\0\x06person\x03\0\x05\x01r\x02\x02by\x06\x05at-msw\x04\
+\0\x08approval\x03\0\x07\x01ks\x01r\x05\x0cfrom-accounts\x0ato-accounts\x0camoun\
+t-minorx\x08currencys\x09reference\x09\x04\0\x07payment\x03\0\x0a\x01r\x06\x08as\
+set-ids\x06actions\x08chain-ids\x0erequest-digests\x0ftyped-data-roots\x0dpublic\
+-fields\x04\x04\0\x0casset-action\x03\0\x0c\x01k{\x01r\x09\x09operations\x06reas\
+ons\x07purposes\x06chains\x02\x0ctarget-epoch\x09\x0bnew-key-ref\x09\x11signatur\
+e-profile\x09\x08asset-id\x09\x16recovering-participant\x0e\x04\0\x0akey-change\x03\
+\0\x0f\x01q\x03\x07payment\x01\x0b\0\x0casset-action\x01\x0d\0\x0akey-change\x01\
+\x10\0\x04\0\x06intent\x03\0\x11\x01p{\x01p\x08\x01r\x0b\x06moment\x01\x0bintent\
+-hashs\x06tenants\x07key-refs\x09client-ids\x09submitter\x06\x06intent\x12\x0cpa\
+rticipants\x13\x09threshold\x0e\x0abip32-path\x09\x09approvals\x14\x04\0\x07requ\
+est\x03\0\x15\x01m\x02\x05allow\x04deny\x04\0\x08decision\x03\0\x17\x01r\x02\x04\
+names\x05values\x04\0\x07operand\x03\0\x19\x01p\x1a\x01r\x02\x04codes\x08operand\
+s\x1b\x04\0\x09statement\x03\0\x1c\x01r\x03\x04names\x06neededy\x04have\x02\x04\0\
+\x05group\x03\0\x1e\x01p\x1f\x01r\x04\x08subjects\x02\x08requiredy\x09satisfied\x7f\
+\x06groups\x20\x04\0\x06quorum\x03\0!\x01p\x1d\x01r\x04\x08decision\x18\x07reaso\
+ns#\x0bobligations#\x06quorum\"\x04\0\x07verdict\x03\0$\x03\0\x16svc:policy/type\
+s@2.0.0\x05\0\x02\x03\0\0\x07request\x03\0\x07request\x03\0\x01\x02\x03\0\0\x07v\
+erdict\x03\0\x07verdict\x03\0\x03\x01B\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03\
+get\x01\x01\x03\0\x16svc:policy/facts@2.0.0\x05\x05\x01B\x03\x01ks\x01@\x02\x04f\
+iles\x07pointers\0\0\x04\0\x03get\x01\x01\x03\0\x15svc:bundle/data@1.0.0\x05\x06\
+\x01B\x02\x01@\x01\x04texts\x01\0\x04\0\x05write\x01\0\x03\0\x14svc:bundle/log@1\
+.0.0\x05\x07\x04\07svc:policy/policy-with-all-of-its-exports-removed@2.0.0\x04\0\
+\x0b,\x01\0&policy-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0c\
+processed-by\x02\x0dwit-component\x070.227.1\x10wit-bindgen-rust\x060.41.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

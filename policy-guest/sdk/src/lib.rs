@@ -16,10 +16,10 @@
 //!         let mut answer = Answer::new();
 //!         match facts.integer("time.now_ms") {
 //!             // 1970-01-01 was a Thursday.
-//!             Ok(Some(now_ms)) if (now_ms / 86_400_000 + 3) % 7 < 5 => answer.because("weekday", ""),
-//!             _ => answer.deny("weekend", "submit again on a weekday"),
+//!             Ok(Some(now_ms)) if (now_ms / 86_400_000 + 3) % 7 < 5 => answer.because("weekday", &[]),
+//!             _ => answer.deny("weekend", &[]),
 //!         }
-//!         answer.verdict(Quorum { subjects: Vec::new(), required: 0, satisfied: true })
+//!         answer.verdict(Quorum { subjects: Vec::new(), required: 0, satisfied: true, groups: Vec::new() })
 //!     }
 //! }
 //!
@@ -62,12 +62,12 @@ pub mod testing;
 
 pub use answer::Answer;
 pub use bindings::svc::policy::types::{
-    Approval, AssetAction, Decision, Intent, KeyChange, Moment, Payment, Quorum, Request, Statement,
-    Submitter, Verdict,
+    Approval, AssetAction, Decision, Group, Intent, KeyChange, Moment, Operand, Payment, Person, Quorum,
+    Request, Statement, Verdict,
 };
 pub use data::{Data, UnreadableData, step};
 pub use facts::{Facts, Unreadable};
-pub use quorum::count;
+pub use quorum::{count, group};
 
 /// A policy. The type has no state: every evaluation runs in an instance of its own.
 pub trait Policy {
@@ -98,8 +98,15 @@ pub struct HostData;
 #[cfg(target_arch = "wasm32")]
 impl Data for HostData {
     fn get(&self, file: &str, pointer: &str) -> Option<String> {
-        bindings::svc::policy::data::get(file, pointer)
+        bindings::svc::bundle::data::get(file, pointer)
     }
+}
+
+/// Sends the message of a panic to the host, which shows it with the fault.
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| bindings::svc::bundle::log::write(&panic.to_string())));
 }
 
 /// Exports a [`Policy`] as the component of this crate. Use it once, in a `cdylib` crate.
@@ -116,6 +123,7 @@ macro_rules! export {
                 }
 
                 fn evaluate(request: $crate::Request) -> $crate::Verdict {
+                    $crate::report_panics();
                     let verdict = <$policy as $crate::Policy>::evaluate(
                         &request,
                         &$crate::HostFacts,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Approval, AssetAction, Data, Intent, KeyChange, Moment, Payment, Request, Submitter};
+use crate::{Approval, AssetAction, Data, Intent, KeyChange, Moment, Payment, Person, Request};
 use serde_json::Value;
 
 /// A payment just submitted by `alice`, without approvals.
@@ -36,6 +36,8 @@ pub fn key_change(operation: &str) -> Request {
     request(Intent::KeyChange(KeyChange {
         operation: operation.into(),
         reason: "scheduled".into(),
+        purpose: String::new(),
+        chains: Vec::new(),
         target_epoch: Some("2".into()),
         new_key_ref: None,
         signature_profile: None,
@@ -44,17 +46,24 @@ pub fn key_change(operation: &str) -> Request {
     }))
 }
 
+/// A subject of its own person in these roles, without attributes.
+#[must_use]
+pub fn person(subject: &str, roles: &[&str]) -> Person {
+    Person {
+        person: subject.into(),
+        subject_id: subject.into(),
+        roles: roles.iter().map(|role| (*role).into()).collect(),
+        attributes: Vec::new(),
+    }
+}
+
 /// `request` at `moment`, approved by `subjects` in this order.
 #[must_use]
 pub fn approved(mut request: Request, moment: Moment, subjects: &[&str]) -> Request {
     request.moment = moment;
     request.approvals = (1_u64..)
         .zip(subjects)
-        .map(|(nth, subject)| Approval {
-            subject_id: (*subject).into(),
-            roles: vec!["approver".into()],
-            approved_at_ms: nth * 1_000,
-        })
+        .map(|(nth, subject)| Approval { by: person(subject, &["approver"]), at_ms: nth * 1_000 })
         .collect();
     request
 }
@@ -106,11 +115,8 @@ fn request(intent: Intent) -> Request {
         intent_hash: "cc".repeat(32),
         tenant: "default".into(),
         key_ref: "treasury".into(),
-        submitter: Submitter {
-            client_id: "client-1".into(),
-            subject_id: "alice".into(),
-            roles: vec!["submitter".into()],
-        },
+        client_id: "client-1".into(),
+        submitter: person("alice", &["submitter"]),
         intent,
         participants: vec![0, 1, 2],
         threshold: Some(2),

@@ -107,7 +107,7 @@ fn guide_shows_what_its_commands_print_and_the_new_policy_admits_the_quickstart(
     };
     let answer = preview(12_500);
     assert_eq!((&answer["decision"], &answer["bundle_hash"]), (&json!("ALLOW"), &json!(hash)));
-    assert_eq!(answer["reasons"], json!(["amount_permitted: 12500 EUR"]));
+    assert_eq!(answer["reasons"], json!(["amount_permitted: amount 12500, currency EUR, limit 100000"]));
     assert_eq!(preview(100_001)["decision"], "DENY");
 
     let view = drive(&gateway.address, SIGN, &quickstart(12_500), &[EXECUTE, publish_step()]).unwrap();
@@ -126,7 +126,7 @@ fn guide_shows_what_its_commands_print_and_the_new_policy_admits_the_quickstart(
     let (status, refused) = gateway.call("POST", &path(&operation, "/approve"), Some(&approval("carol")));
     assert_eq!(
         (status, &refused["message"]),
-        (403, &json!("approval of `carol` does not count: the policy gives no reason"))
+        (403, &json!("approval of `carol` does not count: the policy gives no reason, and lacks 2 more"))
     );
 }
 
@@ -182,7 +182,21 @@ fn build_gives_the_same_bytes_in_another_folder() {
 
     let source = one.path().join("acme/policy/src/lib.rs");
     let changed = fs::read_to_string(&source).unwrap().replace("amount_permitted\"", "amount_tolerated\"");
-    fs::write(source, changed).unwrap();
+    fs::write(&source, changed).unwrap();
     let check = bundle(one.path(), &["build", "acme", "--locked", "--check"]);
     assert!(check.error_line().contains("the bundle has"), "the sources no longer give the component");
+
+    // A policy that panics, in the component only, says where and why.
+    let panics = "if cfg!(target_arch = \"wasm32\") { panic!(\"no rate of {}\", payment.currency) }\n    let pointer =";
+    let broken = fs::read_to_string(&source).unwrap().replacen("let pointer =", panics, 1);
+    fs::write(&source, broken.replace("amount_tolerated\"", "amount_permitted\"")).unwrap();
+    let failed = bundle(one.path(), &["test", "acme"]);
+    let shown = &failed.stdout;
+    let place = rest_of_line(shown, "the policy wrote: panicked at policy/src/lib.rs:");
+    assert!(place.contains("no rate of EUR"), "{shown}\n{}", failed.stderr);
+}
+
+/// The rest of the line after this text.
+fn rest_of_line<'a>(text: &'a str, before: &str) -> &'a str {
+    text.split_once(before).map_or("", |(_, rest)| rest.lines().next().unwrap_or_default())
 }

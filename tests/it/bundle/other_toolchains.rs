@@ -28,14 +28,14 @@ fn component_built_for_wasm32_wasip2_with_wit_bindgen_is_accepted() {
     let tested = bundle(here, &["test", "bundle", "--strict"]).ok();
     assert!(tested.contains("vectors     2 of 2 pass"), "{tested}");
     // The world without WASI.
-    let pure = manifest.replace("svc:policy-wasi@1.x", "svc:policy@1.x");
+    let pure = manifest.replace("svc:policy-wasi@2.x", "svc:policy@2.x");
     fs::write(here.join("bundle/manifest.json"), &pure).unwrap();
     let refused = bundle(here, &["test", "bundle"]).error_line();
     let (import, rest) = refused.split_once("`, which ").unwrap();
     assert!(import.starts_with("the component imports `wasi:cli/"), "{refused}");
     assert_eq!(
         rest,
-        "only the world `svc:policy-wasi@1.x` provides: name it as `world` in `manifest.json`, or build the component without WASI"
+        "only the world `svc:policy-wasi@2.x` provides: name it as `world` in `manifest.json`, or build the component without WASI"
     );
     fs::write(here.join("bundle/manifest.json"), &manifest).unwrap();
     bundle(here, &["key", "new", "author.key", "--roots", "roots.json"]).ok();

@@ -49,8 +49,7 @@ impl EvaluatePolicy for RecordingPolicy {
             matches!(request.intent, Intent::Payment(it) if it.reference.as_deref() == Some(TWO_REJECTIONS));
         let mut outcome = self.host.evaluate(request, facts).await;
         if takes_two {
-            let (code, detail) = (REJECTIONS_REQUIRED.to_owned(), "2".to_owned());
-            outcome.obligations.push(Statement { code, detail });
+            outcome.obligations.push(Statement::with_operand(REJECTIONS_REQUIRED, "rejections", "2"));
         }
         outcome
     }

@@ -70,10 +70,11 @@ fn record(place: &str, decision: &str, fault: &str, bundle: &BundleFiles) -> [St
 #[track_caller]
 fn assert_starved(refused: &Value) {
     assert_eq!(refused["error"], "policy_rejected", "{refused}");
-    let detail = format!("{FUEL_STARVED} fuel, all that is allowed");
+    let fault = format!("{FUEL_STARVED} fuel, all that is allowed");
+    let operands = json!([{ "name": "fault", "value": fault }]);
     assert_eq!(
         refused["reasons"],
-        json!([{ "code": "policy_fault:out_of_fuel", "detail": detail, "text": "", "remedy": "" }])
+        json!([{ "code": "policy_fault:out_of_fuel", "operands": operands, "text": "", "remedy": "" }])
     );
     assert!(!refused["message"].as_str().unwrap().contains("again"), "{refused}");
 }
@@ -129,7 +130,7 @@ fn fact_that_the_manifest_does_not_declare_is_named_to_client_and_operator() {
     assert_eq!((status, &refused["error"]), (403, &json!("policy_rejected")), "{refused}");
     let (kind, fact) = ("undeclared_fact", "`deployment.permitted_recipients`");
     assert!(
-        refused["message"].as_str().unwrap().ends_with(&format!("policy_fault:{kind}: {fact}")),
+        refused["message"].as_str().unwrap().ends_with(&format!("policy_fault:{kind}: fault {fact}")),
         "{refused}"
     );
     let line = process.wait_for_line("policy evaluation failed");

@@ -31,7 +31,9 @@ async fn repeated_approval_of_one_subject_counts_once() {
     let first = world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     let again = world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     assert_eq!(first, again);
-    assert_eq!(again["approvals"], json!({ "approved": 1, "required": 2, "subjects": ["alice"] }));
+    let missing = json!([{ "group": null, "people": 1 }]);
+    let one = json!({ "approved": 1, "required": 2, "subjects": ["alice"], "missing": missing });
+    assert_eq!(again["approvals"], one);
 }
 
 #[tokio::test]
@@ -52,7 +54,7 @@ async fn submitters_own_approval_is_refused_under_separation_of_duties() {
     // Only the reason for this approver, not those for the payment.
     assert_eq!(
         message,
-        "approval of `carol` does not count: approval_not_counted: approval of `carol` does not count: the submitter cannot approve"
+        "approval of `carol` does not count: approval_not_counted: subject carol, is_submitter true"
     );
     assert_eq!(world.get(&path(&operation, "")).await.ok()["approvals"]["approved"], 0);
 }
@@ -125,7 +127,9 @@ async fn one_person_in_several_spellings_fills_no_quorum_of_two() {
             // The body has the caller's name in another spelling than its credentials.
             let body = approval(spellings[(nth + 1) % spellings.len()]);
             let view = call(spelling, "operations.approve", &approve, &body).await.ok();
-            let counted = json!({ "approved": 1, "required": 2, "subjects": [spellings[1]] });
+            let missing = json!([{ "group": null, "people": 1 }]);
+            let counted =
+                json!({ "approved": 1, "required": 2, "subjects": [spellings[1]], "missing": missing });
             assert_eq!(
                 (&view["approvals"], &view["state"]),
                 (&counted, &json!("pending_approval")),

@@ -4,7 +4,7 @@ use crate::error::Reason;
 use crate::extract::list::Placed;
 use crate::extract::query::digits;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
-use gateway_domain::policy::{Decision, DecisionId, FactRead, Statement};
+use gateway_domain::policy::{Decision, DecisionId, FactRead, Fault, Statement};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Engine;
 use gateway_engine::ports::{Asked, RecordedDecision, SearchedFrom};
@@ -58,7 +58,7 @@ pub struct DecisionView {
     pub approvals_required: u32,
     /// Why there is no verdict; null if there is one.
     #[schema(required = true)]
-    pub fault: Option<FaultView>,
+    pub fault: Option<Fault>,
     /// The bundle's id.
     pub bundle_id: String,
     /// SHA-256 of the bundle's canonical manifest.
@@ -68,15 +68,6 @@ pub struct DecisionView {
     pub fuel_used: u64,
     /// Whether the record matches the hash that it was written with.
     pub intact: bool,
-}
-
-/// Why there is no verdict.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct FaultView {
-    /// The kind, as in the reason `policy_fault:KIND`.
-    pub kind: &'static str,
-    /// What its author needs to mend the policy.
-    pub detail: String,
 }
 
 /// A part of the decisions that are searched for.
@@ -117,10 +108,7 @@ impl DecisionView {
             facts: outcome.facts.clone(),
             approvals: outcome.quorum.subjects.clone(),
             approvals_required: outcome.quorum.required,
-            fault: outcome
-                .fault
-                .as_ref()
-                .map(|fault| FaultView { kind: fault.kind.as_str(), detail: fault.detail.clone() }),
+            fault: outcome.fault.clone(),
             bundle_id: outcome.bundle_id.clone(),
             bundle_hash: outcome.bundle_hash,
             fuel_used: outcome.fuel_used,

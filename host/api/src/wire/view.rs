@@ -9,6 +9,7 @@ use gateway_domain::intent::{Family, OperationType};
 use gateway_domain::names::is_same_person;
 use gateway_domain::openapi::words;
 use gateway_domain::operation::{Failure, NextAction, Operation, OwnStep, Recovery, SignatureResult, State};
+use gateway_domain::policy::Missing;
 use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Record;
@@ -156,6 +157,8 @@ pub struct ApprovalsView {
     pub required: u32,
     /// The subject ids of the approvers that count.
     pub subjects: Vec<String>,
+    /// Who must approve yet: people of any group, and of each group that the policy names. One person may count for several.
+    pub missing: Vec<Missing>,
     /// Approvals that counted and no longer do; absent without any. Their approvers may approve again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lapsed: Vec<LapsedApproval>,
@@ -257,10 +260,16 @@ impl OperationView {
 }
 
 fn approvals(operation: &Operation, lapsed: Vec<LapsedApproval>) -> ApprovalsView {
-    let quorum = &operation.policy.quorum;
-    let counts = |subject: &&String| !lapsed.iter().any(|one| is_same_person(&one.subject_id, subject));
-    let subjects: Vec<String> = quorum.subjects.iter().filter(counts).cloned().collect();
-    ApprovalsView { approved: subjects.len(), required: quorum.required, subjects, lapsed }
+    let has_lapsed = |subject: &str| lapsed.iter().any(|one| is_same_person(&one.subject_id, subject));
+    let quorum = operation.policy.quorum.clone().without(has_lapsed);
+    let missing = quorum.missing();
+    ApprovalsView {
+        approved: quorum.subjects.len(),
+        required: quorum.required,
+        subjects: quorum.subjects,
+        missing,
+        lapsed,
+    }
 }
 
 fn approval_statement(operation: &Operation) -> Option<ApprovalStatementView> {

@@ -63,7 +63,7 @@ pub(crate) fn recover() -> Intent {
 
 pub(crate) fn policy(subjects: &[&str], required: u32) -> Outcome {
     let subjects: Vec<_> = subjects.iter().map(ToString::to_string).collect();
-    let quorum = Quorum { subjects, required, satisfied: true };
+    let quorum = Quorum { subjects, required, satisfied: true, groups: Vec::new() };
     Outcome { quorum, ..samples::verdict(&[], 0) }
 }
 

@@ -66,7 +66,10 @@ pub(crate) fn permission(import: &str) -> &'static str {
     match interface {
         "svc:policy/types" => "nothing: the shapes of the request and of the verdict",
         "svc:policy/facts" => "reading the facts listed; each one read is recorded with its value",
-        "svc:policy/data" => "reading the bundle's own signed files under data/",
+        "svc:bundle/log" => {
+            "telling the author why it failed; shown with a fault, and never recorded without one"
+        }
+        "svc:bundle/data" => "reading the bundle's own signed files under data/",
         "wasi:cli/environment" | "wasi:cli/stdin" | "wasi:cli/terminal-input" => "nothing: they are empty",
         "wasi:clocks/wall-clock" => "reading the fact `time.now_ms`, which is recorded like any other",
         "wasi:clocks/monotonic-clock" => "nothing: the clock stands still",

@@ -95,7 +95,7 @@ fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
         let outcome = trial.evaluator.outcome(&file, &vector)?;
         let fault = outcome.fault.as_ref().map(ToString::to_string);
         let with_operands =
-            outcome.reasons.iter().chain(&outcome.obligations).filter(|it| !it.detail.is_empty());
+            outcome.reasons.iter().chain(&outcome.obligations).filter(|it| !it.operands.is_empty());
         let statements = with_operands.map(ToString::to_string).collect();
         let actual = Expectation::from(outcome);
         shown.extend(actual.reasons.iter().chain(&actual.obligations).cloned());

@@ -1,7 +1,7 @@
 //! Results for people, and for programs.
 
 use super::output::{CallError, Form};
-use gateway_client::{Event, Key, Operation};
+use gateway_client::{Event, Key, MissingApprovals, Operation};
 use gateway_domain::time::EpochMs;
 use gateway_service::output::{self, Lines};
 use serde::Serialize;
@@ -61,6 +61,15 @@ fn summary(operation: &Operation) -> String {
         "key_create" => format!("create the key {}", of("key_ref")),
         kind => format!("{kind} of the key {}", of("key_ref")),
     }
+}
+
+/// The people who must approve yet.
+fn missing(all: &[MissingApprovals]) -> String {
+    let text = |MissingApprovals { group, people }: &MissingApprovals| match group {
+        Some(group) => format!("{people} of {group}"),
+        None => format!("{people} more"),
+    };
+    all.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 /// A moment; one that has no form for people, as milliseconds since 1970.
@@ -130,6 +139,7 @@ pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallErr
             "approvals",
             format!("{} of {} {}", approvals.approved, approvals.required, approvals.subjects.join(", ")),
         ),
+        ("missing", missing(&approvals.missing)),
         ("next", operation.next_actions.join(", ")),
         ("submitted", time(operation.created_at_ms)),
         ("changed", time(operation.updated_at_ms)),
@@ -212,7 +222,10 @@ mod tests {
         let view = json!({
             "operation_id": "0".repeat(64), "state": "pending_approval", "next_actions": ["approve"], "links": {}, "failure": null,
             "in_progress": null, "created_at_ms": 1, "updated_at_ms": 2,
-            "approvals": {"approved": 1, "required": 2, "subjects": ["alice"]},
+            "approvals": {
+                "approved": 1, "required": 2, "subjects": ["alice"],
+                "missing": [{"group": null, "people": 1}, {"group": "treasurer", "people": 1}]
+            },
             "intent": {"kind": "payment", "amount_minor": 12500, "currency": "EUR", "from_account": "a", "to_account": "b", "reference": reference},
         });
         serde_json::from_value(view).unwrap()

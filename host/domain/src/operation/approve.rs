@@ -56,10 +56,12 @@ pub(super) fn decide(
         return Err(Refusal::PolicyRejected { reasons: policy.reasons.clone() });
     }
     if !policy.quorum.counts(&approval.subject_id) {
-        return Err(Refusal::ApproverNotPermitted {
-            subject_id: approval.subject_id.clone(),
-            reasons: reasons_for_approval(&operation.policy.reasons, &policy.reasons),
-        });
+        let mut reasons = reasons_for_approval(&operation.policy.reasons, &policy.reasons);
+        let missing: Vec<_> = policy.quorum.missing().iter().map(ToString::to_string).collect();
+        if reasons.is_empty() && !missing.is_empty() {
+            reasons.push(format!("the policy gives no reason, and lacks {}", missing.join(" and ")));
+        }
+        return Err(Refusal::ApproverNotPermitted { subject_id: approval.subject_id.clone(), reasons });
     }
     let mut changes = vec![Change::ApprovalRecorded { approval: approval.clone(), policy: policy.clone() }];
     if policy.quorum.satisfied {
@@ -153,10 +155,7 @@ mod tests {
 
     fn reasons(before: &[(&str, &str)], now: &[(&str, &str)]) -> Vec<String> {
         let statements = |pairs: &[(&str, &str)]| -> Vec<Statement> {
-            pairs
-                .iter()
-                .map(|(code, detail)| Statement { code: (*code).into(), detail: (*detail).into() })
-                .collect()
+            pairs.iter().map(|(code, value)| Statement::with_operand(*code, "is", *value)).collect()
         };
         reasons_for_approval(&statements(before), &statements(now))
     }
@@ -166,9 +165,9 @@ mod tests {
         // The totals of a velocity limit have changed since the submission.
         let before = [("recipient_permitted", "acct-2"), ("within_limits", "10 of 100")];
         let now = [("recipient_permitted", "acct-2"), ("within_limits", "60 of 100"), ("not_counted", "own")];
-        assert_eq!(reasons(&before, &now), ["not_counted: own"]);
+        assert_eq!(reasons(&before, &now), ["not_counted: is own"]);
         assert_eq!(reasons(&before, &before), [""; 0]);
         let one_code = [("checked", "the amount"), ("checked", "the approver is the submitter")];
-        assert_eq!(reasons(&one_code[..1], &one_code), ["checked: the approver is the submitter"]);
+        assert_eq!(reasons(&one_code[..1], &one_code), ["checked: is the approver is the submitter"]);
     }
 }

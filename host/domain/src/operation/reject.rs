@@ -200,7 +200,8 @@ fn is_submitter(operation: &Operation, client: Option<&ClientBinding>) -> bool {
 /// effect by mistake.
 fn rejections_required(policy: &policy::Outcome) -> usize {
     let obligations = policy.obligations.iter().filter(|obligation| obligation.code == REJECTIONS_REQUIRED);
-    obligations.map(|obligation| obligation.detail.parse().unwrap_or(1)).max().unwrap_or(1)
+    let number = |obligation: &Statement| obligation.operand("rejections")?.parse().ok();
+    obligations.map(|obligation| number(obligation).unwrap_or(1)).max().unwrap_or(1)
 }
 
 fn check_not_admitted(operation: &Operation) -> Result<(), Refusal> {
@@ -257,7 +258,7 @@ mod tests {
         let mut outcome = operation.policy.clone();
         outcome.quorum = verdict.quorum;
         outcome.obligations = required
-            .map(|detail| Statement { code: REJECTIONS_REQUIRED.to_owned(), detail: detail.to_owned() })
+            .map(|number| Statement::with_operand(REJECTIONS_REQUIRED, "rejections", number))
             .into_iter()
             .collect();
         outcome

@@ -271,7 +271,7 @@ fn policy_says_how_many_aborts_end_a_change() {
     use super::{Phase, REJECTIONS_REQUIRED};
     use crate::policy::Statement;
     let two = |policy: &mut crate::policy::Outcome| {
-        policy.obligations.push(Statement { code: REJECTIONS_REQUIRED.into(), detail: "2".into() });
+        policy.obligations.push(Statement::with_operand(REJECTIONS_REQUIRED, "rejections", "2"));
     };
     let mut machine = simulation::executing(Kind::Refresh);
     let phase = machine.operation.phase.clone();

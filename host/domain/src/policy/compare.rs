@@ -1,6 +1,6 @@
 //! Comparison of a recorded outcome with that of a re-run, or with that of a candidate bundle.
 
-use super::{Decision, FactRead, FaultKind, Outcome, Quorum, Statement, join};
+use super::{Decision, FactRead, FaultKind, Group, Outcome, Quorum, Statement, join};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -127,12 +127,16 @@ fn facts(read: &[FactRead]) -> String {
 }
 
 fn shown_quorum(quorum: &Quorum) -> String {
-    let Quorum { subjects, required, satisfied } = quorum;
+    let Quorum { subjects, required, satisfied, groups } = quorum;
+    let group = |Group { name, needed, have }: &Group| {
+        format!("; {} of {needed} {name} ({})", have.len(), have.join(", "))
+    };
     format!(
-        "{} of {required} ({}), {}",
+        "{} of {required} ({}), {}{}",
         subjects.len(),
         subjects.join(", "),
-        if *satisfied { "reached" } else { "not reached" }
+        if *satisfied { "reached" } else { "not reached" },
+        groups.iter().map(group).collect::<String>()
     )
 }
 
@@ -143,7 +147,7 @@ mod tests {
     use crate::testing::samples::verdict;
 
     fn outcome() -> Outcome {
-        let statement = |code: &str| Statement { code: code.into(), detail: "1 of 2".into() };
+        let statement = |code: &str| Statement::with_operand(code, "approvals", "1");
         let fact =
             |name: &str, value: Option<&str>| FactRead { name: name.into(), value: value.map(Into::into) };
         Outcome {
@@ -164,7 +168,7 @@ mod tests {
         ("bundle_hash", |it| it.bundle_hash = Hex32::ZERO),
         ("facts", |it| it.facts[1].value = Some(String::new())),
         ("decision", |it| it.decision = Decision::Deny),
-        ("reasons", |it| it.reasons[1].detail.push('x')),
+        ("reasons", |it| it.reasons[1].operands[0].value.push('x')),
         ("obligations", |it| it.obligations.clear()),
         ("quorum", |it| it.quorum.subjects[0].push('x')),
         ("fault", |it| it.fault = Some(FaultKind::Trap.into())),
@@ -211,7 +215,7 @@ mod tests {
             (|it| it.decision = Decision::Deny, Impact::Verdict(Changes { allow_to_deny: true, ..none })),
             (|it| it.reasons.swap(0, 1), Impact::Verdict(Changes { reasons: true, ..none })),
             (|it| it.obligations.clear(), Impact::Verdict(Changes { obligations: true, ..none })),
-            (|it| it.reasons[0].detail.clear(), Impact::Verdict(Changes { wording: true, ..none })),
+            (|it| it.reasons[0].operands.clear(), Impact::Verdict(Changes { wording: true, ..none })),
             (|it| it.quorum.required = 3, Impact::Verdict(Changes { quorum: true, ..none })),
             (|it| it.quorum.required = 1, Impact::Verdict(none)),
             (|it| it.fault = Some(FaultKind::Trap.into()), Impact::Fault { kind: FaultKind::Trap }),

@@ -76,9 +76,11 @@ impl FaultKind {
 }
 
 /// Why there is no verdict.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = PolicyFault))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The kind.
+    /// The kind, as in the reason `policy_fault:KIND`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub kind: FaultKind,
     /// What its author needs to mend the policy; may be empty.
     #[serde(skip_serializing_if = "String::is_empty", default)]

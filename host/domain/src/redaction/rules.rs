@@ -184,7 +184,7 @@ const RECOVER: &Group = &[
     ("expected_helper_admission_root", Parties),
 ];
 
-/// Codes and names are open; details and values are hidden.
+/// Codes and names are open; values are hidden.
 const OUTCOME: &Shape = &[&[
     ("decision", Open),
     ("bundle_id", Open),
@@ -192,14 +192,15 @@ const OUTCOME: &Shape = &[&[
     ("reasons", Each(&Members(STATEMENT))),
     ("obligations", Each(&Members(STATEMENT))),
     ("facts", Each(&Members(&[&[("name", Open), ("value", Parties)]]))),
-    ("quorum", Members(&[&[("subjects", Open), ("required", Open), ("satisfied", Open)]])),
+    ("quorum", Members(&[&[("subjects", Open), ("required", Open), ("satisfied", Open), ("groups", Open)]])),
     ("input_hash", Parties),
     ("output_hash", Parties),
     ("fuel_used", Parties),
     ("fault", Members(&[&[("kind", Open), ("detail", Parties)]])),
 ]];
 
-const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
+/// The operands are hidden as one value.
+const STATEMENT: &Shape = &[&[("code", Open), ("operands", Parties)]];
 
 const STAGED: &Shape = &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
 

@@ -111,15 +111,16 @@ fn signer(payments: bool, path: Option<&String>, taproot: Option<&Taproot>) -> S
 
 /// Checks that the policy allowed the operation, and that the quorum counts enough different people, all of whom approved.
 fn check_quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &mut Findings) {
-    let policy::Quorum { subjects, required, satisfied } = &policy.quorum;
+    let policy::Quorum { subjects, required, satisfied, groups: _ } = &policy.quorum;
     let approved = |subject: &String| operation.is_approved_by(subject);
     let counted: Vec<_> =
         operation.approvals.iter().filter(|one| policy.quorum.counts(&one.subject_id)).cloned().collect();
     let enough = n_distinct_people(&counted) >= *required;
-    if !(policy.is_allowed() && *satisfied && enough && subjects.iter().all(approved)) {
+    let is_sound = policy.quorum.check().is_ok();
+    if !(policy.is_allowed() && *satisfied && is_sound && enough && subjects.iter().all(approved)) {
         findings.add(
             format!("{at}/policy/quorum"),
-            "the policy did not allow the operation, or the quorum counts a person who did not approve, or too few people",
+            "the policy did not allow the operation, the quorum counts a person who did not approve, or too few people, or a group lacks a person",
         );
     }
 }

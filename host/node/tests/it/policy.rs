@@ -543,7 +543,12 @@ pub(crate) fn counting_bundle(facts: &[&str]) -> BundleFiles {
         // A name that no deployment offers can only be read by an entry that stands for several.
         let declared = facts.iter().map(|name| if name.ends_with(".unknown") { "time.*" } else { name });
         manifest.facts = declared.map(ToString::to_string).collect::<BTreeSet<_>>().into_iter().collect();
-        manifest.capabilities =
-            ["data", "facts", "types"].map(|name| format!("svc:policy/{name}@1.1.0")).into();
+        let imports = [
+            "svc:bundle/data@1.0.0",
+            "svc:bundle/log@1.0.0",
+            "svc:policy/facts@2.0.0",
+            "svc:policy/types@2.0.0",
+        ];
+        manifest.capabilities = imports.map(str::to_owned).into();
     })
 }

@@ -3,17 +3,17 @@
 use super::BundleError;
 
 /// The world of bundles whose component needs no WASI.
-pub const WORLD: &str = "svc:policy@1.x";
+pub const WORLD: &str = "svc:policy@2.x";
 
 /// The world of bundles whose language runtime needs WASI.
-pub const WASI_WORLD: &str = "svc:policy-wasi@1.x";
+pub const WASI_WORLD: &str = "svc:policy-wasi@2.x";
 
 /// The world for which a component is built. The manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
-    /// `svc:policy@1.x`: only the interfaces of `svc:policy`.
+    /// `svc:policy@2.x`: only the interfaces of `svc:policy` and `svc:bundle`.
     Pure,
-    /// `svc:policy-wasi@1.x`: those, and WASI for languages whose runtimes cannot start without it.
+    /// `svc:policy-wasi@2.x`: those, and WASI for languages whose runtimes cannot start without it.
     Wasi,
 }
 
@@ -40,7 +40,7 @@ impl World {
 
     /// Whether a component of this world may import this.
     pub(crate) fn provides(self, import: &str) -> bool {
-        let ours = ["svc:policy/data@1.", "svc:policy/facts@1.", "svc:policy/types@1."];
+        let ours = ["svc:bundle/data@1.", "svc:bundle/log@1.", "svc:policy/facts@2.", "svc:policy/types@2."];
         ours.iter().any(|interface| import.starts_with(interface))
             || (self == Self::Wasi && crate::wasi::is_provided(import))
     }

@@ -156,7 +156,7 @@ fn manifest_beyond_the_hosts_limits_or_names_is_refused() {
     assert!(matches!(fault("2000000", "50000001"), BundleError::Limit { requested: 50_000_001, .. }));
     assert!(matches!(fault("2000000", "0"), BundleError::Limit { requested: 0, .. }));
     assert!(matches!(fault("1048576", "999999999"), BundleError::Limit { .. }));
-    assert!(matches!(fault("svc:policy@1.x", "svc:policy@2.x"), BundleError::World { .. }));
+    assert!(matches!(fault("svc:policy@2.x", "svc:policy@3.x"), BundleError::World { .. }));
     assert!(matches!(fault("\"payment-guard\"", "\"../guard\""), BundleError::Name(_)));
     assert!(matches!(fault("\"amount_positive\"", "\"quorum_reached\""), BundleError::DuplicateCode(_)));
     assert!(matches!(fault("\"amount_positive\"", "\"policy_fault:trap\""), BundleError::Code(_)));

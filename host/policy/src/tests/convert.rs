@@ -27,35 +27,35 @@ const KINDS: [(&str, &str, &[u16], Option<u16>); 7] = [
     ),
     (
         r#"{"kind":"key_create","asset_id":"asset-1","purpose":"treasury","participants":[0,1,2],"threshold":2,
-            "signature_profile":"frost-ed25519-sha512"}"#,
-        r#"KeyChange(KeyChange { operation: "key_create", reason: "", target-epoch: None, new-key-ref: None, signature-profile: Some("frost-ed25519-sha512"), asset-id: Some("asset-1"), recovering-participant: None })"#,
+            "signature_profile":"frost-ed25519-sha512","chains":["eip155:1"]}"#,
+        r#"KeyChange(KeyChange { operation: "key_create", reason: "", purpose: "treasury", chains: ["eip155:1"], target-epoch: None, new-key-ref: None, signature-profile: Some("frost-ed25519-sha512"), asset-id: Some("asset-1"), recovering-participant: None })"#,
         &[0, 1, 2],
         Some(2),
     ),
     (
         r#"{"kind":"refresh","target_epoch":"2","reason":"why","publication_mode":"automatic"}"#,
-        r#"KeyChange(KeyChange { operation: "refresh", reason: "why", target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: None })"#,
+        r#"KeyChange(KeyChange { operation: "refresh", reason: "why", purpose: "", chains: [], target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: None })"#,
         &[],
         None,
     ),
     (
         r#"{"kind":"reshare","new_participants":[0,1,2,3],"threshold":3,"target_epoch":"2","reason":"why",
             "publication_mode":"automatic"}"#,
-        r#"KeyChange(KeyChange { operation: "reshare", reason: "why", target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: None })"#,
+        r#"KeyChange(KeyChange { operation: "reshare", reason: "why", purpose: "", chains: [], target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: None })"#,
         &[0, 1, 2, 3],
         Some(3),
     ),
     (
         r#"{"kind":"rotate","new_key_ref":"treasury-2","participants":[0,1,2],"threshold":2,"target_epoch":"2",
             "reason":"why","publication_mode":"automatic"}"#,
-        r#"KeyChange(KeyChange { operation: "rotate", reason: "why", target-epoch: Some("2"), new-key-ref: Some("treasury-2"), signature-profile: None, asset-id: None, recovering-participant: None })"#,
+        r#"KeyChange(KeyChange { operation: "rotate", reason: "why", purpose: "", chains: [], target-epoch: Some("2"), new-key-ref: Some("treasury-2"), signature-profile: None, asset-id: None, recovering-participant: None })"#,
         &[0, 1, 2],
         Some(2),
     ),
     (
         r#"{"kind":"recover","recovery_case_ref":"case-1","recovering_participant":2,"helper_participants":[0,1],
             "helper_share_cids":[],"target_epoch":"2","reason":"why","publication_mode":"automatic"}"#,
-        r#"KeyChange(KeyChange { operation: "recover", reason: "why", target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: Some(2) })"#,
+        r#"KeyChange(KeyChange { operation: "recover", reason: "why", purpose: "", chains: [], target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: Some(2) })"#,
         &[0, 1],
         None,
     ),
@@ -90,9 +90,9 @@ fn every_intent_kind_reaches_the_policy_complete_at_every_moment() {
 /// Checks the members that do not depend on the kind.
 fn assert_common_members(seen: &wit::Request<'_>) {
     assert_eq!((seen.tenant, seen.key_ref), ("default", "treasury"));
-    assert_eq!((seen.submitter.client_id, seen.submitter.subject_id), ("client-1", "alice"));
+    assert_eq!((seen.client_id, seen.submitter.subject_id), ("client-1", "alice"));
     assert_eq!(seen.submitter.roles, ["submitter"]);
     let approvals: Vec<_> =
-        seen.approvals.iter().map(|it| (it.subject_id, it.roles.to_vec(), it.approved_at_ms)).collect();
+        seen.approvals.iter().map(|it| (it.by.subject_id, it.by.roles.to_vec(), it.at_ms)).collect();
     assert_eq!(approvals, [("bob", vec!["approver"], NOW.0), ("carol", vec!["approver"], NOW.0)]);
 }

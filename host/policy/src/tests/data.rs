@@ -3,7 +3,7 @@
 use crate::bundle::Manifest;
 use crate::data::Data;
 use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES};
-use crate::testing::{bundle_with, engine, facts, guest, guest_of_1_0, load, payment};
+use crate::testing::{bundle_with, engine, facts, guest, payment};
 use crate::{BundleError, Evaluator};
 use gateway_domain::policy::{Decision, FaultKind, Moment};
 use gateway_policy_sdk::Data as _;
@@ -212,14 +212,6 @@ fn declared_facts_are_matched_by_prefix() {
             && may_read_velocity("velocity.account.*")
     );
     assert!(!may_read_velocity("time.now_ms") && !may_read_velocity("key.*"));
-}
-
-#[test]
-fn a_component_made_for_the_first_contract_still_runs() {
-    let evaluator = load(&engine(), &guest_of_1_0(ALLOW)).unwrap();
-    let evaluation =
-        evaluator.evaluate(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"), u64::MAX);
-    assert_eq!((evaluation.decision, evaluation.fault_kind()), (Decision::Allow, None));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::limits::{FACTS_READ_MAX, FUEL_MAX, OUTPUT_BYTES_MAX};
 use crate::state::{Contents, State};
 use crate::testing::{bundle_of, component, engine, facts, guest, load, payment};
 use crate::{BundleError, Evaluator, PolicyEngine};
-use gateway_domain::policy::{Decision, Facts, Fault, FaultKind, Moment, Outcome};
+use gateway_domain::policy::{Decision, Facts, Fault, FaultKind, Missing, Moment, Outcome};
 use std::sync::Arc;
 use wasmtime::ResourceLimiter;
 
@@ -30,11 +30,15 @@ fn check(pages: u32, extra: &str, body: &str, fault: FaultKind) {
     assert!(!evaluation.quorum.satisfied);
 }
 
-/// A function body that returns a verdict with one reason. Strings are (address, length).
-fn verdict(code: (u32, u32), detail: (u32, u32)) -> String {
-    let store = |at: u32, value: u32| format!("(i32.store (i32.const {at}) (i32.const {value}))\n");
-    let fields = [(64, code.0), (68, code.1), (72, detail.0), (76, detail.1), (4, 64), (8, 1)];
-    fields.iter().map(|(at, value)| store(*at, *value)).collect::<String>() + "i32.const 0"
+/// Stores these (address, value), and returns 0: the address of a verdict.
+fn stored(fields: &[(u32, u32)]) -> String {
+    let store = |(at, value): &(u32, u32)| format!("(i32.store (i32.const {at}) (i32.const {value}))\n");
+    fields.iter().map(store).collect::<String>() + "i32.const 0"
+}
+
+/// A function body that returns a verdict with one reason, whose operand has no name. Strings are (address, length).
+fn verdict(code: (u32, u32), value: (u32, u32)) -> String {
+    stored(&[(64, code.0), (68, code.1), (72, 80), (76, 1), (88, value.0), (92, value.1), (4, 64), (8, 1)])
 }
 
 const CODE: &str = r#"(data (i32.const 256) "amount_positive")"#;
@@ -106,9 +110,9 @@ fn small_output_that_claims_a_huge_length_is_not_copied() {
         format!(
             "(local.set $i (i32.const 64))
             (loop $l
-                (i64.store (local.get $i) (i64.const 0))
-                (i32.store offset=8 (local.get $i) (i32.const 65536))
-                (i32.store offset=12 (local.get $i) (i32.const 30000))
+                (i32.store (local.get $i) (i32.const 65536))
+                (i32.store offset=4 (local.get $i) (i32.const 30000))
+                (i64.store offset=8 (local.get $i) (i64.const 0))
                 (local.set $i (i32.add (local.get $i) (i32.const 16)))
                 (br_if $l (i32.lt_u (local.get $i) (i32.const 48064))))
             (i32.store (i32.const 4) (i32.const 64))
@@ -135,10 +139,55 @@ fn unreadable_output_is_a_fault() {
 fn quorum(subject: (u32, u32), n: u32, required: u32, satisfied: u32) -> String {
     let list: Vec<(u32, u32)> =
         (0..n).flat_map(|nth| [(64 + nth * 8, subject.0), (68 + nth * 8, subject.1)]).collect();
-    let fields = [(20, 64), (24, n), (28, required), (32, satisfied)];
-    let all = list.iter().chain(&fields);
-    all.map(|(at, value)| format!("(i32.store (i32.const {at}) (i32.const {value}))\n")).collect::<String>()
-        + "i32.const 0"
+    stored(&[&list[..], &[(20, 64), (24, n), (28, required), (32, satisfied)]].concat())
+}
+
+/// A function body that returns a quorum of `bob`, who is at 256, with `n` times the same group of the subject at (address, length).
+fn grouped(needed: u32, subject: (u32, u32), n: u32, satisfied: u32) -> String {
+    // The group's name is empty.
+    let groups = (0..n).flat_map(|nth| {
+        let at = 96 + nth * 20;
+        [(at + 8, needed), (at + 12, 80), (at + 16, 1)]
+    });
+    let quorum = [(64, 256), (68, 3), (20, 64), (24, 1), (28, 1), (32, satisfied), (36, 96), (40, n)];
+    let subject = [(80, subject.0), (84, subject.1)];
+    stored(&quorum.into_iter().chain(subject).chain(groups).collect::<Vec<_>>())
+}
+
+#[test]
+fn group_that_lacks_a_person_or_names_others_is_a_fault() {
+    let people = r#"(data (i32.const 256) "bob") (data (i32.const 272) "eve")"#;
+    let (bob, eve) = ((256, 3), (272, 3));
+    let outcome = |needed, subject, n, satisfied| {
+        evaluate(&engine(), &guest(1, people, &grouped(needed, subject, n, satisfied)))
+    };
+    let complete = outcome(1, bob, 1, 1);
+    assert_eq!((complete.fault_kind(), complete.quorum.satisfied), (None, true));
+    assert_eq!(
+        (&*complete.quorum.groups[0].have, complete.quorum.missing()),
+        (&["bob".to_owned()][..], vec![])
+    );
+    let lacking = outcome(2, bob, 1, 0);
+    let missing = Missing { group: Some(String::new()), people: 1 };
+    assert_eq!((lacking.fault_kind(), lacking.quorum.missing()), (None, vec![missing]));
+    for (needed, subject, n, satisfied) in [(2, bob, 1, 1), (1, eve, 1, 1), (1, eve, 1, 0), (1, bob, 2, 0)] {
+        let fault = outcome(needed, subject, n, satisfied).fault_kind();
+        assert_eq!(fault, Some(FaultKind::BadOutput), "{needed} {subject:?} {n} {satisfied}");
+    }
+}
+
+#[test]
+fn what_a_guest_logs_is_shown_with_its_fault_only() {
+    let text = r#"(data (i32.const 256) "panicked at the rates")"#;
+    let say = "(call $log (i32.const 256) (i32.const 21))";
+    let failed = evaluate(&engine(), &guest(1, text, &format!("{say} unreachable")));
+    let detail = failed.fault.unwrap().detail;
+    assert!(detail.ends_with("the policy wrote: panicked at the rates"), "{detail}");
+    let passed = evaluate(&engine(), &guest(1, text, &format!("{say} i32.const 0")));
+    assert_eq!((passed.fault, passed.reasons), (None, vec![]));
+    // Its bytes are counted, since the host copies them.
+    let endless = format!("(loop $l {say} (br $l)) unreachable");
+    check(1, text, &endless, FaultKind::TooMuchData);
 }
 
 #[test]

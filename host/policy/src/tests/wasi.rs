@@ -388,7 +388,7 @@ fn bundle_of_the_wasi_world_need_not_import_wasi() {
 #[test]
 fn unknown_world_is_refused_and_the_world_is_signed() {
     let text = String::from_utf8(committed().get(MANIFEST_FILE).unwrap().to_vec()).unwrap();
-    for world in ["svc:policy-wasi@2.x", "svc:policy-wasi", "wasi", ""] {
+    for world in ["svc:policy-wasi@1.x", "svc:policy-wasi", "wasi", ""] {
         let other = text.replace(WORLD, world);
         let refused = Manifest::parse(other.as_bytes()).unwrap_err();
         assert!(matches!(&refused, BundleError::World { found } if found == world), "{refused}");

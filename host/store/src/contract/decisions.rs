@@ -265,7 +265,7 @@ async fn write_at_random_times(store: &Store, n_decisions: u8) {
                 };
                 let mut record =
                     DecisionRecord { at_ms: EpochMs(now), asked, ..decision(byte, Moment::Submit) };
-                let reason = Statement { code: format!("code_{}", byte % 2), detail: String::new() };
+                let reason = Statement { code: format!("code_{}", byte % 2), operands: Vec::new() };
                 record.outcome.reasons.push(reason);
                 assert!(store.decision_record(record).await.unwrap().is_some());
             }

@@ -29,18 +29,20 @@ impl Guest for AmountLimit {
         // If the number cannot be read, no number of approvals is enough.
         let required = facts::get("deployment.required_approvals");
         let required = required.and_then(|required| required.parse().ok()).unwrap_or(u32::MAX);
-        let submitter = &request.submitter.subject_id;
+        // The submitter does not count, and no person counts twice, with whatever subjects.
+        let mut people = vec![&request.submitter.person];
         let mut subjects: Vec<String> = Vec::new();
-        for approval in request.approvals.iter().filter(|approval| approval.subject_id != *submitter) {
-            if !subjects.contains(&approval.subject_id) {
-                subjects.push(approval.subject_id.clone());
+        for by in request.approvals.iter().map(|approval| &approval.by) {
+            if !people.contains(&&by.person) {
+                people.push(&by.person);
+                subjects.push(by.subject_id.clone());
             }
         }
-        // Standard output is discarded.
+        // What a policy prints is shown with a fault, and else discarded.
         println!("{} of {required} approvals", subjects.len());
         let satisfied = subjects.len() >= required as usize;
-        let quorum = Quorum { subjects, required, satisfied };
-        let reason = Statement { code: code.to_owned(), detail: String::new() };
+        let quorum = Quorum { subjects, required, satisfied, groups: Vec::new() };
+        let reason = Statement { code: code.to_owned(), operands: Vec::new() };
         Verdict { decision, reasons: vec![reason], obligations: Vec::new(), quorum }
     }
 }

@@ -59,20 +59,20 @@ fn unlisted_chains_and_actions_are_denied() {
         assert_eq!(reasons(data, &action), "custody_intent_permitted", "{data}");
     }
     for (chains, assets, expected, name) in [
-        ("{}", r#"{"asset-1":{"transfer":{}}}"#, "chain_not_permitted", "chain `eip155:1`"),
-        (r#"{"eip155:2":""}"#, r#"{"asset-1":{"transfer":{}}}"#, "chain_not_permitted", "chain `eip155:1`"),
-        (r#"{"eip155:1":""}"#, "{}", "action_not_permitted", "action `asset-1/transfer`"),
+        ("{}", r#"{"asset-1":{"transfer":{}}}"#, "chain_not_permitted", "chain eip155:1"),
+        (r#"{"eip155:2":""}"#, r#"{"asset-1":{"transfer":{}}}"#, "chain_not_permitted", "chain eip155:1"),
+        (r#"{"eip155:1":""}"#, "{}", "action_not_permitted", "action asset-1/transfer"),
         (
             r#"{"eip155:1":""}"#,
             r#"{"asset-2":{"transfer":{}}}"#,
             "action_not_permitted",
-            "action `asset-1/transfer`",
+            "action asset-1/transfer",
         ),
         (
             r#"{"eip155:1":""}"#,
             r#"{"asset-1":{"burn":{}}}"#,
             "action_not_permitted",
-            "action `asset-1/transfer`",
+            "action asset-1/transfer",
         ),
     ] {
         let data = format!(r#"{{"chains":{chains},"assets":{assets}}}"#);
@@ -117,9 +117,7 @@ fn unlisted_key_operations_are_denied() {
         assert_eq!(codes(&verdict.reasons), ["key_operation_not_permitted"]);
         assert_eq!(
             details(&verdict, "key_operation_not_permitted")[0],
-            format!(
-                "key operation `{refused}` is not listed; add data/custody.json /key_operations/{refused}"
-            )
+            format!("operation {refused}, place data/custody.json /key_operations/{refused}")
         );
     }
 }

@@ -37,15 +37,14 @@ fn amounts_outside_the_limits_per_payment_are_denied() {
         (
             Decision::Deny,
             vec![
-                "amount_minor 150000 EUR is above 100000 per payment; pay at most 100000 or raise \
-                 data/limits.json /currencies/EUR/per_payment_max"
+                "amount_minor 150000, currency EUR, limit 100000, place data/limits.json /currencies/EUR/per_payment_max"
+                    .to_owned()
             ]
         )
     );
     assert_eq!(
         details(&judge(&limits, 9, Moment::Submit, &[]), "amount_below_minimum"),
-        ["amount_minor 9 EUR is below 10 per payment; pay at least 10 or lower \
-             data/limits.json /currencies/EUR/per_payment_min"]
+        ["amount_minor 9, currency EUR, limit 10, place data/limits.json /currencies/EUR/per_payment_min"]
     );
 }
 
@@ -56,7 +55,7 @@ fn an_unlisted_currency_passes_only_if_the_file_allows_it() {
     assert_eq!(codes(&denied.reasons), ["recipient_permitted", "amount_positive", "currency_not_permitted"]);
     assert_eq!(
         details(&denied, "currency_not_permitted"),
-        ["currency `EUR` has no limits; add data/limits.json /currencies/EUR"]
+        ["currency EUR, place data/limits.json /currencies/EUR"]
     );
     assert_eq!(decision("{}"), Decision::Deny);
     assert_eq!(decision(r#"{"currencies":{},"other_currencies":"deny"}"#), Decision::Deny);
@@ -96,15 +95,14 @@ fn a_payment_may_reach_a_limit_over_time_but_not_exceed_it() {
     let passed = judge(&limits, 10, Moment::Admission, &[("velocity.account.day_minor", "95")]);
     assert_eq!(
         details(&passed, "velocity_exceeded"),
-        ["95 and 10 EUR are above 100 paid from the account in a day; there is room for 5: wait, or raise \
-             data/limits.json /currencies/EUR/account_day_max"]
+        ["spent 95, adds 10, currency EUR, limit 100, room 5, \
+             place data/limits.json /currencies/EUR/account_day_max"]
     );
     let counted = euro(r#"{"account_day_count_max":3}"#);
     let passed = judge(&counted, 10, Moment::Admission, &[("velocity.account.day_count", "3")]);
     assert_eq!(
         details(&passed, "velocity_exceeded"),
-        ["3 and 1 are above 3 payments from the account in a day; there is room for 0: wait, or raise \
-             data/limits.json /currencies/EUR/account_day_count_max"]
+        ["spent 3, adds 1, limit 3, room 0, place data/limits.json /currencies/EUR/account_day_count_max"]
     );
 }
 
@@ -131,9 +129,9 @@ fn a_limit_without_its_fact_denies() {
     for (member, fact, _) in LIMITS {
         let limits = euro(&format!(r#"{{"{member}":100}}"#));
         for (spent, fault) in [
-            (&[][..], "is needed for data/limits.json"),
-            (&[(fact, "-1")], "has the unusable value `-1`"),
-            (&[(fact, "x")], "has the unusable value `x`"),
+            (&[][..], "needed_for data/limits.json"),
+            (&[(fact, "-1")], "value -1"),
+            (&[(fact, "x")], "value x"),
         ] {
             let verdict = judge(&limits, 10, Moment::Submit, spent);
             let details = details(&verdict, "fact_unreadable");

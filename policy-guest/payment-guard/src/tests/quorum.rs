@@ -2,7 +2,7 @@
 
 use super::{ALONE, SEPARATED, TWO, check_unreadable, codes, details, judge_with};
 use gateway_policy_sdk::testing::{approved, payment};
-use gateway_policy_sdk::{Decision, Moment, Request, Verdict};
+use gateway_policy_sdk::{Decision, Group, Moment, Request, Verdict};
 
 const FILE: &str = "quorum.json";
 
@@ -12,7 +12,7 @@ fn by(moment: Moment, amount_minor: i64, people: &[&str]) -> Request {
     let mut request = approved(payment("acct-1", "acct-2", amount_minor), moment, &names);
     for (approval, person) in request.approvals.iter_mut().zip(people) {
         let roles = person.split_once(':').map_or("", |(_, roles)| roles);
-        approval.roles = roles.split(',').filter(|role| !role.is_empty()).map(str::to_owned).collect();
+        approval.by.roles = roles.split(',').filter(|role| !role.is_empty()).map(str::to_owned).collect();
     }
     request
 }
@@ -85,16 +85,26 @@ fn one_person_fills_one_role_unless_roles_are_shared() {
 fn missing_approvals_and_roles_are_named() {
     let verdict = judge(TIERS, &by(Moment::Admission, 1_000, &["a", "b", "c", "d:treasurer"]));
     assert_eq!(verdict.decision, Decision::Deny);
-    assert_eq!(
-        details(&verdict, "quorum_not_reached"),
-        ["4 of 4 approvals; 0 more from other people; among all approvals still needed: `treasurer`"]
-    );
+    assert_eq!(details(&verdict, "quorum_not_reached"), ["approvals 4, required 4, missing 0"]);
+    let group = |name: &str, needed, have: &[&str]| Group {
+        name: name.into(),
+        needed,
+        have: have.iter().map(|&subject| subject.into()).collect(),
+    };
+    assert_eq!(verdict.quorum.groups, [group("treasurer", 2, &["d"])]);
     let submitted = judge(TIERS, &payment("acct-1", "acct-2", 1_000));
+    assert_eq!(details(&submitted, "collect_approvals"), ["approvals 0, required 4, missing 4"]);
+    assert_eq!(submitted.quorum.groups, [group("treasurer", 2, &[])]);
+    // A group has those who are seated in it: no person sits twice.
+    let two = r#"{"payments":{"*":[{"roles":{"security":1,"treasurer":1}}]}}"#;
+    let groups = |people: &[&str]| judge(two, &by(Moment::Admission, 1, people)).quorum.groups;
     assert_eq!(
-        details(&submitted, "collect_approvals"),
-        [
-            "0 of 4 approvals; 4 more from other people; among all approvals still needed: `treasurer`, `treasurer`"
-        ]
+        groups(&["a:treasurer,security", "b:treasurer"]),
+        [group("security", 1, &["a"]), group("treasurer", 1, &["b"])]
+    );
+    assert_eq!(
+        groups(&["a:treasurer,security", "b"]),
+        [group("security", 1, &["a"]), group("treasurer", 1, &[])]
     );
 }
 
@@ -104,10 +114,7 @@ fn an_approval_in_another_role_does_not_count_and_gets_a_reason() {
     let last = by(Moment::Approval, 1, &["a:approver", "b:clerk"]);
     let verdict = judge(data, &last);
     assert_eq!((verdict.decision, verdict.quorum.subjects.clone()), (Decision::Allow, vec!["a".to_owned()]));
-    assert_eq!(
-        details(&verdict, "approval_not_counted"),
-        ["approval of `b` does not count: it takes one of the roles `approver`, `tre\"asurer`"]
-    );
+    assert_eq!(details(&verdict, "approval_not_counted"), ["subject b, needs_one_of approver, tre\"asurer"]);
     let counted = judge(data, &by(Moment::Approval, 1, &["a:clerk", "b:tre\"asurer"]));
     assert_eq!(counted.quorum.subjects, ["b"]);
     assert!(!codes(&counted.reasons).contains(&"approval_not_counted"));
@@ -126,10 +133,7 @@ fn the_data_may_exclude_the_submitter_but_not_include_it() {
     assert!(!judged(r#"{"submitter_may_approve":false}"#, ALONE));
     assert!(!judged(r#"{"submitter_may_approve":true}"#, SEPARATED));
     let verdict = judge(r#"{"submitter_may_approve":false}"#, &by(Moment::Approval, 1, &["alice"]));
-    assert_eq!(
-        details(&verdict, "approval_not_counted"),
-        ["approval of `alice` does not count: the submitter cannot approve"]
-    );
+    assert_eq!(details(&verdict, "approval_not_counted"), ["subject alice, is_submitter true"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn each_refusal_names_its_remedy() {
     );
     assert_eq!(
         details(&verdict, "recipient_not_permitted")[1],
-        "account `acct-9` is not in the bundle's list; add it to data/recipients.json /accounts"
+        "account acct-9, place data/recipients.json /accounts"
     );
     let listed = judge_with(&payment("acct-1", "acct-2", 1), &facts, &[(FILE, LIST)]);
     assert_eq!(codes(&listed.reasons), ["recipient_not_permitted", "amount_positive"]);

@@ -35,12 +35,12 @@ impl Policy for ExamplePolicy {
         match &request.intent {
             Intent::Payment(payment) => amount(payment, data, &mut answer),
             Intent::KeyChange(change)
-                if change.operation == "key_create" && request.submitter.client_id == GATEWAY =>
+                if change.operation == "key_create" && request.client_id == GATEWAY =>
             {
-                answer.because("development_key_permitted", &request.key_ref);
+                answer.because("development_key_permitted", &[("key", &request.key_ref)]);
             }
             Intent::AssetAction(_) | Intent::KeyChange(_) => {
-                answer.deny("not_a_payment", "this policy permits payments only");
+                answer.deny("not_a_payment", &[]);
             }
         }
         let quorum = quorum(request, facts, &mut answer);
@@ -52,13 +52,12 @@ impl Policy for ExamplePolicy {
 fn amount(payment: &Payment, data: &dyn Data, answer: &mut Answer) {
     let pointer = ["/amount_minor_max/", &step(&payment.currency)].concat();
     let limit = data.integer(LIMITS, &pointer).unwrap_or(None).unwrap_or(0);
-    let amount = payment.amount_minor.to_string();
+    let (amount, limit_text) = (payment.amount_minor.to_string(), limit.to_string());
+    let operands = [("amount", &*amount), ("currency", &payment.currency), ("limit", &limit_text)];
     if (1..=limit).contains(&payment.amount_minor) {
-        answer.because("amount_permitted", [&amount, " ", &payment.currency].concat());
+        answer.because("amount_permitted", &operands);
     } else {
-        let limit = limit.to_string();
-        let detail = [&amount, " ", &payment.currency, " is not between 1 and ", &limit].concat();
-        answer.deny("amount_not_permitted", detail);
+        answer.deny("amount_not_permitted", &operands);
     }
 }
 
@@ -68,13 +67,16 @@ fn quorum(request: &Request, facts: &dyn Facts, answer: &mut Answer) -> Quorum {
     let required =
         facts.integer("deployment.required_approvals").unwrap_or(None).unwrap_or(u64::from(u32::MAX));
     let required = u32::try_from(required).unwrap_or(u32::MAX);
-    let submitter = &request.submitter.subject_id;
-    let quorum = count(request, required, |approval| approval.subject_id != *submitter);
-    let progress = [&quorum.subjects.len().to_string(), " of ", &required.to_string(), " approvals"].concat();
+    let submitter = &request.submitter.person;
+    let quorum = count(request, required, |approval| approval.by.person != *submitter);
+    let (approvals, required) = (quorum.subjects.len().to_string(), required.to_string());
+    let progress = [("approvals", &*approvals), ("required", &required)];
     match request.moment {
-        _ if quorum.satisfied => answer.because("quorum_reached", progress),
-        Moment::Admission => answer.deny("quorum_not_reached", progress),
-        Moment::Submit | Moment::Approval | Moment::Preview => answer.oblige("collect_approvals", progress),
+        _ if quorum.satisfied => answer.because("quorum_reached", &progress),
+        Moment::Admission => answer.deny("quorum_not_reached", &progress),
+        Moment::Submit | Moment::Approval | Moment::Preview => {
+            answer.oblige("collect_approvals", &progress);
+        }
     }
     quorum
 }

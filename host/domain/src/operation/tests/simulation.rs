@@ -213,8 +213,8 @@ fn rejected(
         let approvals = [machine.operation.approvals.as_slice(), &[rejection.as_approval()]].concat();
         let subjects: Vec<_> = approvals.iter().map(|approval| approval.subject_id.clone()).collect();
         let mut verdict = verdict(&subjects, machine.operation.policy.quorum.required);
-        let detail = n_required.to_string();
-        verdict.obligations.push(Statement { code: REJECTIONS_REQUIRED.into(), detail });
+        let number = n_required.to_string();
+        verdict.obligations.push(Statement::with_operand(REJECTIONS_REQUIRED, "rejections", number));
         evaluated(&machine.operation.request(Moment::Approval, &approvals), verdict)
     });
     Action::Reject { rejection, policy }
