@@ -108,17 +108,7 @@ impl Bundle {
     /// # Errors
     /// [`BundleError::Json`] or [`BundleError::DuplicateKey`] for a file that is not valid JSON; [`BundleError::NotText`].
     pub fn data(&self) -> Result<BTreeMap<String, serde_json::Value>, BundleError> {
-        let parsed = |(file, bytes): (&str, &[u8])| {
-            let name = format!("data/{file}");
-            let value = if file.ends_with(files::TEXT) {
-                let text = str::from_utf8(bytes).map_err(|_| BundleError::NotText(name))?;
-                Ok(text.into())
-            } else {
-                strict::parse_unique(&name, bytes)
-            };
-            value.map(|value| (file.to_owned(), value))
-        };
-        self.files.data().map(parsed).collect()
+        self.files.documents()
     }
 
     /// All files, to be stored. A bundle that is read from the store is verified again.

@@ -65,8 +65,8 @@ impl PolicyEngine {
 
     /// An engine with room for `instances` concurrent evaluations, at most [`INSTANCES_MAX`].
     pub fn with_room_for(instances: u32) -> Result<Self, EngineError> {
-        let instances = instances.min(INSTANCES_MAX);
-        let engine = Engine::new(&config(instances)).map_err(EngineError::Wasmtime)?;
+        let pool = InstanceAllocationStrategy::Pooling(pool(instances.min(INSTANCES_MAX)));
+        let engine = Engine::new(config().allocation_strategy(pool)).map_err(EngineError::Wasmtime)?;
         start_clock(engine.weak()).map_err(EngineError::Clock)?;
         let mut linker = Linker::new(&engine);
         facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
@@ -76,9 +76,21 @@ impl PolicyEngine {
         Ok(Self { engine, linker })
     }
 
+    /// An engine with the same limits for one module, without the pool and the clock.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn sandbox() -> Result<Engine, EngineError> {
+        Engine::new(&config()).map_err(EngineError::Wasmtime)
+    }
+
+    /// Whether this is a core module, and not a component.
+    #[must_use]
+    pub fn is_module(wasm: &[u8]) -> bool {
+        wasm.starts_with(CORE_MODULE)
+    }
+
     /// Compiles a component. A panic of the compiler is an error.
     pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, BundleError> {
-        if wasm.starts_with(CORE_MODULE) {
+        if Self::is_module(wasm) {
             return Err(BundleError::CoreModule);
         }
         let compiled = catch_unwind(AssertUnwindSafe(|| Component::from_binary(&self.engine, wasm)));
@@ -112,7 +124,7 @@ impl PolicyEngine {
     }
 }
 
-fn config(instances: u32) -> Config {
+fn config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
@@ -127,8 +139,7 @@ fn config(instances: u32) -> Config {
         .wasm_tail_call(true)
         .gc_support(false)
         .concurrency_support(false)
-        .wasm_backtrace_max_frames(None)
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(instances)));
+        .wasm_backtrace_max_frames(None);
     config
 }
 

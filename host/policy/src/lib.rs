@@ -32,6 +32,8 @@ pub mod limits;
 mod offer;
 mod outcome;
 mod repeat;
+#[cfg(feature = "snapshot")]
+pub mod snapshot;
 mod standing;
 mod state;
 #[cfg(feature = "testing")]
@@ -67,6 +69,7 @@ mod tests {
     mod default_policy;
     mod fuzz;
     mod hostile;
+    mod snapshot;
     mod trusted;
     mod wasi;
 }

@@ -6,6 +6,9 @@ use std::time::Duration;
 /// times as long as the heaviest policy that was measured.
 pub const FUEL_MAX: u64 = 50_000_000;
 
+/// Most fuel of the initialization of a policy when its bundle is built: some seconds.
+pub const FUEL_INITIALIZE: u64 = 5_000_000_000;
+
 /// Fuel of an attempt on the caller's own thread: around 100 us, too short to delay an async runtime. The default policy uses
 /// about 6,700, and 64,000 with all data files that it can have.
 pub const FUEL_INLINE: u64 = 150_000;

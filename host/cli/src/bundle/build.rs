@@ -4,12 +4,13 @@ use crate::bundle::{Error, cargo, layout, source};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
 use gateway_policy::bundle::{COMPONENT_FILE, is_signature, pack};
+use gateway_policy::snapshot::initialized;
 use gateway_policy::{BundleFiles, PolicyEngine};
 use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
-use wit_component::ComponentEncoder;
+use wit_component::{ComponentEncoder, metadata};
 
 /// The arguments of `bundle build`.
 #[derive(Debug, clap::Args)]
@@ -27,8 +28,8 @@ pub(crate) struct Build {
     /// Fail if Cargo.lock would have to change
     #[arg(long)]
     locked: bool,
-    /// Take this component, built by another tool, instead of building one
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["package", "locked", "check"])]
+    /// Take this component or core module, built by another tool, instead of building one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["package", "locked"])]
     component: Option<PathBuf>,
 }
 
@@ -69,7 +70,7 @@ impl ToLines for Built {
 pub(crate) fn build(build: &Build) -> Result<Built, Error> {
     let folder = source::folder(build.bundle())?;
     let before = BundleFiles::read(&folder)?;
-    let after = pack::complete(&PolicyEngine::new()?, &with_component(&before, &compile(build)?)?)?;
+    let after = pack::complete(&PolicyEngine::new()?, &with_component(&before, &compile(build, &before)?)?)?;
     write_changes(&folder, &before, &after)
 }
 
@@ -107,7 +108,7 @@ fn write_changes(folder: &Path, before: &BundleFiles, after: &BundleFiles) -> Re
 /// Cargo's errors, or [`Error::NotReproduced`] with both hashes.
 pub(crate) fn check(build: &Build) -> Result<Built, Error> {
     let files = source::read(build.bundle())?;
-    let (committed, built) = (files.get(COMPONENT_FILE)?, compile(build)?);
+    let (committed, built) = (files.get(COMPONENT_FILE)?, compile(build, &files)?);
     if committed != built {
         let (committed, built) = (digest_bytes("", committed), digest_bytes("", &built));
         return Err(Error::NotReproduced { committed, built });
@@ -125,19 +126,34 @@ pub(crate) fn check(build: &Build) -> Result<Built, Error> {
 pub(crate) fn build_in_memory(sources: &Path) -> Result<BundleFiles, Error> {
     let build =
         Build { sources: sources.to_owned(), bundle: None, package: None, locked: false, component: None };
-    let files = with_component(&source::read(sources)?, &compile(&build)?)?;
+    let files = source::read(sources)?;
+    let files = with_component(&files, &compile(&build, &files)?)?;
     Ok(pack::complete(&PolicyEngine::new()?, &files)?)
 }
 
-fn compile(build: &Build) -> Result<Vec<u8>, Error> {
-    if let Some(component) = &build.component {
-        return layout::read(component);
+/// The component for a bundle of these files: a module that wants to be initialized is, with their data. A module without a WIT world
+/// stays one, for the error that it will get.
+fn compile(build: &Build, files: &BundleFiles) -> Result<Vec<u8>, Error> {
+    let module = match &build.component {
+        Some(component) => layout::read(component)?,
+        None => {
+            let package = cargo::component_package(&build.sources, build.package.as_deref())?;
+            layout::read(&cargo::build(&package, build.locked)?)?
+        }
+    };
+    if PolicyEngine::is_module(&module) && has_world(&module) {
+        encode(&initialized(&module, files).map_err(Box::new)?)
+    } else {
+        Ok(module)
     }
-    let package = cargo::component_package(&build.sources, build.package.as_deref())?;
-    encode(&layout::read(&cargo::build(&package, build.locked)?)?)
 }
 
-/// Encodes a core module as a component. A custom section of the module has its WIT world (ADR 0014).
+/// Whether a custom section of the module has its WIT world (ADR 0014).
+fn has_world(module: &[u8]) -> bool {
+    metadata::decode(module).is_ok_and(|(without, _)| without.is_some())
+}
+
+/// Encodes a core module as a component.
 fn encode(module: &[u8]) -> Result<Vec<u8>, Error> {
     let encoded = ComponentEncoder::default().validate(true).module(module).and_then(|mut it| it.encode());
     encoded.map_err(|fault| Error::Component(format!("{fault:#}").replace('\n', " ")))

@@ -40,6 +40,8 @@ pub(crate) struct Package {
     pub(crate) module: String,
     /// The cargo workspace, whose lock and profile apply.
     pub(crate) workspace: PathBuf,
+    /// `stack-bytes` of `[package.metadata.policy]`.
+    pub(crate) stack_bytes: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -53,6 +55,18 @@ struct MetadataPackage {
     name: String,
     manifest_path: PathBuf,
     targets: Vec<MetadataTarget>,
+    metadata: Option<PackageMetadata>,
+}
+
+#[derive(Deserialize)]
+struct PackageMetadata {
+    policy: Option<PolicyMetadata>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct PolicyMetadata {
+    stack_bytes: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -74,7 +88,9 @@ pub(crate) fn component_package(folder: &Path, name: Option<&str>) -> Result<Pac
         let module = package.targets.iter().find(is_cdylib)?.name.replace('-', "_");
         let chosen = name.map_or(package.manifest_path.starts_with(&below), |name| name == package.name);
         let workspace = metadata.workspace_root.clone();
-        chosen.then(|| Package { name: package.name.clone(), module, workspace })
+        let metadata = package.metadata.as_ref().and_then(|metadata| metadata.policy.as_ref());
+        let stack_bytes = metadata.and_then(|policy| policy.stack_bytes);
+        chosen.then(|| Package { name: package.name.clone(), module, workspace, stack_bytes })
     };
     let mut found: Vec<_> = metadata.packages.iter().filter_map(package).collect();
     match (found.pop(), found.is_empty()) {
@@ -91,7 +107,7 @@ pub(crate) fn component_package(folder: &Path, name: Option<&str>) -> Result<Pac
 pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
     show_progress("compiling the component; the first time, this also compiles the SDK");
     let folder = &package.workspace;
-    let flags = rustflags(folder, &Compiler::of_folder(folder)?);
+    let flags = rustflags(folder, package.stack_bytes, &Compiler::of_folder(folder)?);
     let target_folder = folder.join("target");
     let mut command = tool("cargo", folder);
     command
@@ -145,21 +161,29 @@ impl Compiler {
 
 /// Compiler flags that set the memory layout and remove this machine's paths from the output. They replace those of cargo's
 /// configuration.
-fn rustflags(workspace: &Path, compiler: &Compiler) -> OsString {
+fn rustflags(workspace: &Path, stack_bytes: Option<u32>, compiler: &Compiler) -> OsString {
     let Compiler { sysroot, commit } = compiler;
     let mut flags = OsString::new();
-    for flag in [
-        format!("-Clink-arg=-zstack-size={STACK_BYTES}"),
-        format!("-Clink-arg=--initial-memory={MEMORY_BYTES}"),
-        // The path that rustc uses for its own sources when they are not installed.
-        format!("--remap-path-prefix={sysroot}/lib/rustlib/src/rust=/rustc/{commit}"),
-    ] {
+    let memory = match stack_bytes {
+        // As much memory as the linker needs.
+        Some(stack_bytes) => vec![format!("-Clink-arg=-zstack-size={stack_bytes}")],
+        None => vec![
+            format!("-Clink-arg=-zstack-size={STACK_BYTES}"),
+            format!("-Clink-arg=--initial-memory={MEMORY_BYTES}"),
+        ],
+    };
+    // The path that rustc uses for its own sources when they are not installed.
+    let compiler = format!("--remap-path-prefix={sysroot}/lib/rustlib/src/rust=/rustc/{commit}");
+    for flag in memory.into_iter().chain([compiler]) {
         flags.push(flag);
         flags.push("\x1f");
     }
     flags.push("--remap-path-prefix=");
     flags.push(cargo_home());
+    // Sources that the workspace names by a path outside of it.
     flags.push("=/cargo\x1f--remap-path-prefix=");
+    flags.push(workspace.parent().unwrap_or(workspace));
+    flags.push("=/policies\x1f--remap-path-prefix=");
     // Last, so that it wins if one folder is within the other.
     flags.push(workspace);
     flags.push("=/policy");

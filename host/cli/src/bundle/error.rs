@@ -1,6 +1,7 @@
 //! Errors of the bundle commands. Each message is one line.
 
 use gateway_domain::ids::Hex32;
+use gateway_policy::snapshot::SnapshotError;
 use gateway_policy::{BundleError, EngineError};
 use gateway_seal::key_file::KeyFileError;
 use std::io;
@@ -17,6 +18,8 @@ pub(crate) enum Error {
     Incomplete(#[source] Box<BundleError>),
     #[error(transparent)]
     Engine(#[from] EngineError),
+    #[error(transparent)]
+    Snapshot(#[from] Box<SnapshotError>),
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
 

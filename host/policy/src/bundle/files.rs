@@ -1,6 +1,6 @@
 //! The files of a bundle, and the names they may have.
 
-use super::{BundleError, archive};
+use super::{BundleError, archive, strict};
 use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, SIGNED_FILE_BYTES_MAX};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -17,8 +17,8 @@ pub const COMPONENT_FILE: &str = "policy.wasm";
 pub const SOURCE_BUNDLE: &str = "bundle";
 const SIGNATURES: &str = "signatures/";
 const DATA: &str = "data/";
-/// The extension of data files that are text and not JSON.
-pub(super) const TEXT: &str = ".cedar";
+/// The extensions of data files that are text and not JSON.
+const TEXTS: [&str; 2] = [".cedar", ".cedarschema"];
 const FOLDERS: [&str; 3] = ["data", "signatures", "tests"];
 
 /// A bundle's files by name, from a folder or from the store. Their content is not verified, but their names are allowed ones,
@@ -120,9 +120,22 @@ impl BundleFiles {
         canonical::digest_bytes("svc/bundle-files/v1", listing.as_bytes())
     }
 
-    /// The policy's own data, by name without the folder.
-    pub(super) fn data(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.iter().filter_map(|(name, bytes)| Some((name.strip_prefix(DATA)?, bytes)))
+    /// The policy's own data, by file name without the folder. A file of Cedar is one string.
+    ///
+    /// # Errors
+    /// [`BundleError::Json`] or [`BundleError::DuplicateKey`] for a file that is not valid JSON; [`BundleError::NotText`].
+    pub fn documents(&self) -> Result<BTreeMap<String, serde_json::Value>, BundleError> {
+        let data = self.iter().filter_map(|(name, bytes)| Some((name, name.strip_prefix(DATA)?, bytes)));
+        data.map(|(name, file, bytes)| {
+            let value = if TEXTS.iter().any(|extension| file.ends_with(extension)) {
+                let text = str::from_utf8(bytes).map_err(|_| BundleError::NotText(name.to_owned()))?;
+                Ok(text.into())
+            } else {
+                strict::parse_unique(name, bytes)
+            };
+            value.map(|value| (file.to_owned(), value))
+        })
+        .collect()
     }
 
     pub(super) fn signatures(&self) -> impl Iterator<Item = (&str, &[u8])> {
@@ -163,22 +176,16 @@ pub fn is_signature(name: &str) -> bool {
     name.starts_with(SIGNATURES)
 }
 
-/// Whether a file may have this name: `manifest.json`, `policy.wasm`, `data/<name>.cedar`, or
+/// Whether a file may have this name: `manifest.json`, `policy.wasm`, `data/<name>.cedar`, `data/<name>.cedarschema`, or
 /// `data|signatures|tests/<name>.json`.
 pub(super) fn is_allowed(name: &str) -> bool {
     if name == MANIFEST_FILE || name == COMPONENT_FILE {
         return true;
     }
     let Some((folder, file)) = name.split_once('/') else { return false };
-    let stem = match file.strip_suffix(TEXT) {
-        Some(stem) if folder == "data" => stem,
-        Some(_) => return false,
-        None => match file.strip_suffix(".json") {
-            Some(stem) => stem,
-            None => return false,
-        },
-    };
-    FOLDERS.contains(&folder) && is_plain(stem)
+    let text = TEXTS.iter().find_map(|extension| file.strip_suffix(extension)).filter(|_| folder == "data");
+    text.or_else(|| file.strip_suffix(".json"))
+        .is_some_and(|stem| FOLDERS.contains(&folder) && is_plain(stem))
 }
 
 /// Whether the text has 1 to 128 characters of ASCII letters, digits, `.`, `_` and `-`, and does not start with a dot.

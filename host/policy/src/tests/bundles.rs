@@ -71,6 +71,8 @@ fn file_names_that_lead_out_of_the_bundle_are_refused() {
         "signatures/a.cedar",
         "data/.cedar",
         "data/a.cedar.txt",
+        "tests/a.cedarschema",
+        "data/.cedarschema",
     ] {
         let refused = BundleFiles::new([(name.to_owned(), Vec::new())]).unwrap_err();
         assert!(matches!(&refused, BundleError::FileName(file) if file == name), "{refused}");

@@ -98,7 +98,7 @@ fn bundle_with_ambiguous_json_data_is_refused() {
 }
 
 #[test]
-fn cedar_file_is_read_as_one_string() {
+fn cedar_files_are_read_as_one_string() {
     let text = "permit (principal, action, resource); // \"as written\"\n";
     let bundle = bundle(&[("data/policies.cedar", text.as_bytes())], |_| ());
     let data = bundle.data().map(Data::new).unwrap();
