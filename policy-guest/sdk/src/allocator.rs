@@ -14,7 +14,8 @@ unsafe extern "C" {
     static __heap_base: u8;
 }
 
-struct Bump {
+/// See the module's documentation.
+pub struct Bump {
     /// Address of the first free byte; 0 before the first allocation.
     next: Cell<usize>,
     /// Address after the last byte of the linear memory.
@@ -24,10 +25,31 @@ struct Bump {
 // SAFETY: the target has no threads.
 unsafe impl Sync for Bump {}
 
+#[cfg(not(feature = "own-allocator"))]
 #[global_allocator]
-static BUMP: Bump = Bump { next: Cell::new(0), end: Cell::new(0) };
+static BUMP: Bump = Bump::new();
 
 impl Bump {
+    /// Starts with the first allocation, after the stack and the static data.
+    #[allow(clippy::new_without_default, reason = "constant")]
+    pub const fn new() -> Self {
+        Self { next: Cell::new(0), end: Cell::new(0) }
+    }
+
+    /// Whether it has allocated, or was given pages.
+    pub fn is_started(&self) -> bool {
+        self.next.get() != 0
+    }
+
+    /// Starts on new pages, for a policy that used another allocator before.
+    pub fn start_on_new_pages(&self, pages: usize) {
+        let start = core::arch::wasm32::memory_size(0) * PAGE_BYTES;
+        self.end.set(start);
+        if self.grow_to(start + pages * PAGE_BYTES) {
+            self.next.set(start);
+        }
+    }
+
     #[cold]
     fn start(&self) {
         // Only the address of the symbol is used; nothing is read from it.

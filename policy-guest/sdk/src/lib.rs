@@ -37,7 +37,8 @@
 //! Test policies natively, as here. [`export!`] makes the component from the same code.
 
 #[cfg(target_arch = "wasm32")]
-mod allocator;
+#[doc(hidden)]
+pub mod allocator;
 #[doc(hidden)]
 #[rustfmt::skip]
 #[allow(
