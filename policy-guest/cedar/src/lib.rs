@@ -1,26 +1,35 @@
 //! Evaluates the [Cedar](https://www.cedarpolicy.com) policies in the signed data of its bundle.
 //!
-//! All bundles share this component. They differ in `data/policies.cedar` and `data/settings.json`, which the bundle's
-//! hash pins like every other file. The documentation of [`request`] shows what policies see of a request; this table
-//! shows the verdict for each answer of Cedar:
+//! All bundles share this engine. They differ in `data/policies.cedar`, `data/schema.cedarschema` and `data/entities.json`, which
+//! the bundle's hash pins like every other file. The documentation of [`request`] shows what policies see of a request; this
+//! table shows the verdict for each answer of Cedar:
 //!
 //! | Cedar's answer | verdict | reason, one for each policy |
 //! |---|---|---|
-//! | the policies, the settings, the request or one policy cannot be read or evaluated | DENY | `cedar_error` |
+//! | the files, the request or one policy cannot be read or evaluated | DENY | `cedar_error` |
 //! | a `forbid` applies | DENY | `cedar_forbid` |
 //! | no `permit` applies | DENY | `cedar_no_permit` |
 //! | a `permit` applies, and none of the above | ALLOW | `cedar_permit` |
 //!
 //! Cedar itself skips a policy that fails, even a `forbid`. Here a failing policy denies, since it might have forbidden the
-//! request. The quorum is counted as in the default policy; at admission a missing quorum also denies.
+//! request. A `forbid` with `@quorum` does not deny: it requires approvals while it applies. At admission a missing quorum
+//! denies.
+//!
+//! [`prepare`] reads the files once, when the bundle is built; a snapshot of the component's memory then serves every evaluation.
 
+mod location;
 mod policies;
+mod prepared;
 mod quorum;
 pub mod request;
-mod settings;
+mod schema;
 
 use gateway_policy_sdk::{Answer, Data, Facts, Policy, Request, Verdict};
-use settings::Settings;
+use prepared::{Fault, Prepared};
+use std::sync::OnceLock;
+
+/// The files of the bundle, read when it was built.
+static PREPARED: OnceLock<Prepared> = OnceLock::new();
 
 /// See the crate's documentation.
 #[derive(Clone, Copy, Debug)]
@@ -32,31 +41,34 @@ impl Policy for CedarGuest {
 
     fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data) -> Verdict {
         let mut answer = Answer::new();
-        let settings = Settings::read(data).unwrap_or_else(|fault| {
-            answer.deny("cedar_error", &[("fault", &fault)]);
-            Settings::default()
-        });
-        let quorum = quorum::count(request, facts, &settings, &mut answer);
-        match judged(request, facts, data, &settings, &quorum) {
-            Ok(judgement) => judgement.tell(&mut answer),
-            Err(fault) => answer.deny("cedar_error", &[("fault", &fault)]),
+        let mut quorum = quorum::count(request, facts, &mut answer);
+        let evaluated = match PREPARED.get() {
+            Some(prepared) => prepared.check(data).and_then(|()| prepared.evaluate(request, facts, &quorum)),
+            None => Prepared::read(data)
+                .map_err(Fault::Files)
+                .and_then(|prepared| prepared.evaluate(request, facts, &quorum)),
+        };
+        match evaluated {
+            Ok(evaluated) => {
+                evaluated.judgement.tell(&mut answer);
+                quorum::raise(&mut quorum, &evaluated.needs, evaluated.groups);
+            }
+            Err(fault) => fault.tell(&mut answer),
         }
         quorum::judge(request, &quorum, &mut answer);
         answer.verdict(quorum)
     }
 }
 
-/// Cedar's answer, or why the policies or the request could not be built.
-fn judged(
-    request: &Request,
-    facts: &dyn Facts,
-    data: &dyn Data,
-    settings: &Settings,
-    quorum: &gateway_policy_sdk::Quorum,
-) -> Result<policies::Judgement, String> {
-    let policies = policies::Policies::read(data)?;
-    let (request, entities) = request::build(request, facts, settings, quorum)?;
-    Ok(policies.judge(&request, &entities))
+/// Reads the bundle's files for all later evaluations of this process, and evaluates a request of each kind, so that what Cedar
+/// initialises at first use is initialised.
+///
+/// # Errors
+/// What is wrong with the files, with its place.
+pub fn prepare(data: &dyn Data) -> Result<(), String> {
+    let prepared = Prepared::read(data)?;
+    prepared.warm_up();
+    PREPARED.set(prepared).map_err(|_| "the files were read already".to_owned())
 }
 
 #[cfg(test)]

@@ -1,105 +1,191 @@
-//! The Cedar form of a request, as policies see it:
+//! The Cedar form of a request, as policies see it. `fixed.cedarschema` beside this file has the types.
 //!
 //! | | |
 //! |---|---|
-//! | `principal` | `Subject::"<subject_id>"` with `client_id`, `tenant`; `in Role::"<role>"` for each of its roles |
+//! | `principal` | `Subject::"<subject_id>"` with `person`, `tenant`, and in `attributes` those of the bundle's type `Attributes`; `in Role::"<role>"` for each of its roles |
 //! | `action` | `Action::"payment"`, `Action::"asset_action"`, or `Action::"<operation>"` for a key operation, `in Action::"key_change"` |
 //! | `resource` | `Account::"<from_account>"` for a payment, else `Key::"<key_ref>"`; both have `tenant`, `key_ref` |
 //! | `context.moment` | `"submit"`, `"approval"`, `"admission"` or `"preview"` |
 //! | `context.payment` | `from_account`, `to_account`, `amount_minor`, `currency`, and `reference` if it is given |
-//! | `context.asset_action` | `asset_id`, `action`, `chain_id`, `request_digest`, `typed_data_root`, `fields` |
-//! | `context.key_change` | `operation`, `reason`, and those of `target_epoch`, `new_key_ref`, `signature_profile`, `asset_id`, `recovering_participant` that are given |
-//! | `context.approvals` | `subjects` and `roles` (sets) of the approvals that count, `count`, `required`, `reached`, and `last_at_ms` if any approval counts |
-//! | `context.facts` | the facts listed in `data/settings.json`, without those that the deployment does not have |
-//! | `context` | also `tenant`, `key_ref`, `intent_hash`, `participants`, and `threshold` and `bip32_path` if they are given |
+//! | `context.asset_action` | `asset_id`, `action`, `chain_id`, `request_digest`, `typed_data_root`, and in `fields` the public fields of the bundle's type `Fields` |
+//! | `context.key_change` | `operation`, `reason`, `purpose`, `chains` (set), and those of `target_epoch`, `new_key_ref`, `signature_profile`, `asset_id`, `recovering_participant` that are given |
+//! | `context.approvals` | `subjects` and `roles` (sets) of the approvals that count, `count`, and `last_at_ms` if any approval counts |
+//! | `context.facts` | the facts of the bundle's type `Facts` that the deployment has |
+//! | `context` | `intent_hash`, `tenant`, `client_id`, `key_ref`, `participants` (set of indices), and `threshold`, `bip32_path` if they are given |
 //!
-//! `context` has a member for the intent's own kind only. Reading a missing member is an error, and so a denial: write
-//! `context has payment` or `context.facts has "time.now_ms"` first. Values are constructed, never parsed, so a
-//! submitter's text stays text.
+//! To find the groups of an approver, policies with `@group` are evaluated with the approver as `principal`,
+//! `Action::"approve"`, and `Operation::"<intent_hash>"` with `submitter`, `tenant` and `key_ref` as `resource`.
+//!
+//! `context` has `payment`, `asset_action` or `key_change`: the intent's own kind only. Values are constructed, never parsed,
+//! so a submitter's text stays text.
 
-use crate::settings::{Kind, Settings};
+use crate::location::located;
+use crate::schema::{Member, Types};
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request as CedarRequest,
-    RestrictedExpression as Value,
+    RestrictedExpression as Value, Schema,
 };
-use gateway_policy_sdk::{AssetAction, Facts, Intent, KeyChange, Moment, Payment, Quorum, Request};
-use std::collections::{HashMap, HashSet};
+use gateway_policy_sdk::{
+    Approval, AssetAction, Data, Facts, Intent, KeyChange, Moment, Payment, Person, Quorum, Request,
+};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
+
+pub(crate) const FILE: &str = "entities.json";
 
 type Members = Vec<(String, Value)>;
 
-/// Cedar's request, and the entities that it names.
-///
-/// # Errors
-/// Why the request has no Cedar form: a fact of another type, a number beyond 64 bits, or a duplicate name.
-pub(crate) fn build(
-    request: &Request,
-    facts: &dyn Facts,
-    settings: &Settings,
-    quorum: &Quorum,
-) -> Result<(CedarRequest, Entities), String> {
-    let principal = uid("Subject", &request.submitter.subject_id)?;
-    let (kind, parent) = action(&request.intent);
-    let action = uid("Action", kind)?;
-    let resource = resource(request)?;
-
-    let roles = request.submitter.roles.iter().map(|role| uid("Role", role));
-    let client = member("client_id", text(&request.client_id));
-    let tenant = member("tenant", text(&request.tenant));
-    let key = member("key_ref", text(&request.key_ref));
-    let entities = [
-        entity(&principal, [client, tenant.clone()], roles.collect::<Result<_, _>>()?)?,
-        entity(&action, [], parent.map(|parent| uid("Action", parent)).transpose()?.into_iter().collect())?,
-        entity(&resource, [key, tenant], HashSet::new())?,
-    ];
-    let entities = Entities::from_entities(entities, None).map_err(said)?;
-    let context = Context::from_pairs(context(request, facts, settings, quorum)?).map_err(said)?;
-    let request = CedarRequest::new(principal, action, resource, context, None).map_err(said)?;
-    Ok((request, entities))
+/// A request in Cedar's form, with the entities that it names.
+pub(crate) struct Asked {
+    pub(crate) request: CedarRequest,
+    pub(crate) entities: Entities,
 }
 
-/// The action's name, and its group.
-fn action(intent: &Intent) -> (&str, Option<&'static str>) {
-    match intent {
-        Intent::Payment(_) => ("payment", None),
-        Intent::AssetAction(_) => ("asset_action", None),
-        Intent::KeyChange(change) => (&change.operation, Some("key_change")),
+/// What the form of a request takes from the bundle.
+pub(crate) struct Form {
+    types: Types,
+    /// The actions, and the bundle's own entities.
+    entities: Entities,
+    subject: EntityTypeName,
+    role: EntityTypeName,
+    account: EntityTypeName,
+    key: EntityTypeName,
+    operation: EntityTypeName,
+    action: EntityTypeName,
+}
+
+impl Form {
+    /// # Errors
+    /// What is wrong with the bundle's entities.
+    pub(crate) fn read(data: &dyn Data, schema: &Schema, types: Types) -> Result<Self, String> {
+        let text = data.get(FILE, "").unwrap_or_else(|| "[]".to_owned());
+        let entities =
+            Entities::from_json_str(&text, Some(schema)).map_err(|fault| located(FILE, &text, &fault))?;
+        let name = |name: &str| name.parse::<EntityTypeName>().map_err(said);
+        let form = Self {
+            types,
+            entities,
+            subject: name("Subject")?,
+            role: name("Role")?,
+            account: name("Account")?,
+            key: name("Key")?,
+            operation: name("Operation")?,
+            action: name("Action")?,
+        };
+        let of_requests = [&form.subject, &form.account, &form.key, &form.operation];
+        let mut uids = form.entities.iter().map(Entity::uid);
+        if let Some(uid) = uids.find(|uid| of_requests.contains(&uid.type_name())) {
+            return Err(format!("data/{FILE}: {uid} comes with each request"));
+        }
+        drop(uids);
+        Ok(form)
+    }
+
+    /// The types that the bundle defines.
+    pub(crate) const fn types(&self) -> &Types {
+        &self.types
+    }
+
+    /// What the policies see of a request.
+    ///
+    /// # Errors
+    /// Why the request has no Cedar form: a missing fact or one of another type, a number beyond 64 bits, or a duplicate name.
+    pub(crate) fn context(
+        &self,
+        request: &Request,
+        facts: &dyn Facts,
+        quorum: &Quorum,
+    ) -> Result<Context, String> {
+        let participants = request.participants.iter().map(|index| Value::new_long(i64::from(*index)));
+        let mut members = vec![
+            member("moment", text(moment(request.moment))),
+            member("intent_hash", text(&request.intent_hash)),
+            member("tenant", text(&request.tenant)),
+            member("client_id", text(&request.client_id)),
+            member("key_ref", text(&request.key_ref)),
+            member("participants", Value::new_set(participants)),
+            member("approvals", approvals(request, quorum)?),
+            member("facts", typed("fact", &self.types.facts, |name| facts.get(name))?),
+            match &request.intent {
+                Intent::Payment(it) => member("payment", payment(it)?),
+                Intent::AssetAction(it) => member("asset_action", asset_action(it, &self.types.fields)?),
+                Intent::KeyChange(it) => member("key_change", key_change(it)?),
+            },
+        ];
+        members.extend(
+            request.threshold.map(|threshold| member("threshold", Value::new_long(i64::from(threshold)))),
+        );
+        members.extend(optional("bip32_path", request.bip32_path.as_ref()));
+        Context::from_pairs(members).map_err(said)
+    }
+
+    /// The request itself.
+    ///
+    /// # Errors
+    /// Why the request has no Cedar form.
+    pub(crate) fn submitted(&self, request: &Request, context: Context) -> Result<Asked, String> {
+        let (action, resource) = match &request.intent {
+            Intent::Payment(payment) => ("payment", uid(&self.account, &payment.from_account)),
+            Intent::AssetAction(_) => ("asset_action", uid(&self.key, &request.key_ref)),
+            Intent::KeyChange(change) => (change.operation.as_str(), uid(&self.key, &request.key_ref)),
+        };
+        let resource = entity(resource, resource_members(request), HashSet::new())?;
+        self.asked(self.submitter(request)?, action, resource, [], context)
+    }
+
+    /// The question to which groups an approver of the request belongs.
+    ///
+    /// # Errors
+    /// Why it has no Cedar form.
+    pub(crate) fn approved(
+        &self,
+        request: &Request,
+        approval: &Approval,
+        context: Context,
+    ) -> Result<Asked, String> {
+        let approver = self.person(&approval.by, &request.tenant)?;
+        let submitter = uid(&self.subject, &request.submitter.subject_id);
+        let mut members = resource_members(request);
+        members.insert("submitter".to_owned(), Value::new_entity_uid(submitter.clone()));
+        let resource = entity(uid(&self.operation, &request.intent_hash), members, HashSet::new())?;
+        // Without separation of duties, the submitter may be the approver.
+        let submitter = if approver.uid() == submitter { None } else { Some(self.submitter(request)?) };
+        self.asked(approver, "approve", resource, submitter, context)
+    }
+
+    fn submitter(&self, request: &Request) -> Result<Entity, String> {
+        self.person(&request.submitter, &request.tenant)
+    }
+
+    fn person(&self, person: &Person, tenant: &str) -> Result<Entity, String> {
+        let roles = person.roles.iter().map(|role| uid(&self.role, role)).collect();
+        let attribute = |name: &str| value_of(&person.attributes, name);
+        let members = [
+            member("person", text(&person.person)),
+            member("tenant", text(tenant)),
+            member("attributes", typed("attribute", &self.types.attributes, attribute)?),
+        ];
+        entity(uid(&self.subject, &person.subject_id), HashMap::from(members), roles)
+    }
+
+    fn asked(
+        &self,
+        principal: Entity,
+        action: &str,
+        resource: Entity,
+        others: impl IntoIterator<Item = Entity>,
+        context: Context,
+    ) -> Result<Asked, String> {
+        let action = uid(&self.action, action);
+        let request = CedarRequest::new(principal.uid(), action, resource.uid(), context, None);
+        let entities = [principal, resource].into_iter().chain(others);
+        let entities = self.entities.clone().add_entities(entities, None).map_err(said)?;
+        Ok(Asked { request: request.map_err(said)?, entities })
     }
 }
 
-fn resource(request: &Request) -> Result<EntityUid, String> {
-    match &request.intent {
-        Intent::Payment(payment) => uid("Account", &payment.from_account),
-        Intent::AssetAction(_) | Intent::KeyChange(_) => uid("Key", &request.key_ref),
-    }
-}
-
-fn context(
-    request: &Request,
-    facts: &dyn Facts,
-    settings: &Settings,
-    quorum: &Quorum,
-) -> Result<Members, String> {
-    let participants = request.participants.iter().map(|index| Value::new_long(i64::from(*index)));
-    let mut members = vec![
-        member("moment", text(moment(request.moment))),
-        member("intent_hash", text(&request.intent_hash)),
-        member("tenant", text(&request.tenant)),
-        member("key_ref", text(&request.key_ref)),
-        member("participants", Value::new_set(participants)),
-        member("approvals", approvals(request, quorum)?),
-        member("facts", known(facts, settings)?),
-        match &request.intent {
-            Intent::Payment(it) => member("payment", payment(it)?),
-            Intent::AssetAction(it) => member("asset_action", asset_action(it)?),
-            Intent::KeyChange(it) => member("key_change", key_change(it)?),
-        },
-    ];
-    members.extend(
-        request.threshold.map(|threshold| member("threshold", Value::new_long(i64::from(threshold)))),
-    );
-    members.extend(optional("bip32_path", request.bip32_path.as_ref()));
-    Ok(members)
+fn resource_members(request: &Request) -> HashMap<String, Value> {
+    HashMap::from([member("key_ref", text(&request.key_ref)), member("tenant", text(&request.tenant))])
 }
 
 fn payment(payment: &Payment) -> Result<Value, String> {
@@ -113,21 +199,25 @@ fn payment(payment: &Payment) -> Result<Value, String> {
     record(members)
 }
 
-fn asset_action(action: &AssetAction) -> Result<Value, String> {
-    let fields = action.public_fields.iter().map(|(name, value)| member(name, text(value)));
+fn asset_action(action: &AssetAction, types: &BTreeMap<String, Member>) -> Result<Value, String> {
+    let field = |name: &str| value_of(&action.public_fields, name);
     record(vec![
         member("asset_id", text(&action.asset_id)),
         member("action", text(&action.action)),
         member("chain_id", text(&action.chain_id)),
         member("request_digest", text(&action.request_digest)),
         member("typed_data_root", text(&action.typed_data_root)),
-        member("fields", record(fields.collect())?),
+        member("fields", typed("public field", types, field)?),
     ])
 }
 
 fn key_change(change: &KeyChange) -> Result<Value, String> {
-    let mut members =
-        vec![member("operation", text(&change.operation)), member("reason", text(&change.reason))];
+    let mut members = vec![
+        member("operation", text(&change.operation)),
+        member("reason", text(&change.reason)),
+        member("purpose", text(&change.purpose)),
+        member("chains", Value::new_set(change.chains.iter().map(|chain| text(chain)))),
+    ];
     members.extend(optional("target_epoch", change.target_epoch.as_ref()));
     members.extend(optional("new_key_ref", change.new_key_ref.as_ref()));
     members.extend(optional("signature_profile", change.signature_profile.as_ref()));
@@ -146,8 +236,6 @@ fn approvals(request: &Request, quorum: &Quorum) -> Result<Value, String> {
         member("subjects", Value::new_set(quorum.subjects.iter().map(|subject| text(subject)))),
         member("roles", Value::new_set(roles)),
         member("count", Value::new_long(long(quorum.subjects.len())?)),
-        member("required", Value::new_long(i64::from(quorum.required))),
-        member("reached", Value::new_bool(quorum.satisfied)),
     ];
     if let Some(last) = counted().map(|approval| approval.at_ms).max() {
         members.push(member("last_at_ms", Value::new_long(long(last)?)));
@@ -155,27 +243,32 @@ fn approvals(request: &Request, quorum: &Quorum) -> Result<Value, String> {
     record(members)
 }
 
-fn known(facts: &dyn Facts, settings: &Settings) -> Result<Value, String> {
+/// The values of these members, each of its type. `what` names one in errors.
+fn typed(
+    what: &str,
+    types: &BTreeMap<String, Member>,
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<Value, String> {
     let mut members = Members::new();
-    for (name, kind) in &settings.facts {
-        if let Some(value) = facts.get(name) {
-            let read = fact(&value, *kind);
-            members.push(member(
-                name,
-                read.ok_or_else(|| format!("fact {name} has the unusable value `{value}`"))?,
-            ));
+    for (name, of) in types {
+        match value(name) {
+            Some(value) => {
+                let read = of.read(&value).ok_or_else(|| unusable(what, name, &value))?;
+                members.push(member(name, read));
+            }
+            None if of.required => return Err(format!("{what} {name} is missing")),
+            None => {}
         }
     }
     record(members)
 }
 
-fn fact(value: &str, kind: Kind) -> Option<Value> {
-    Some(match kind {
-        Kind::Long => Value::new_long(value.parse().ok()?),
-        Kind::Bool => Value::new_bool(value.parse().ok()?),
-        Kind::String => text(value),
-        Kind::Set => Value::new_set(value.split(',').map(str::trim).filter(|it| !it.is_empty()).map(text)),
-    })
+fn value_of(pairs: &[(String, String)], name: &str) -> Option<String> {
+    pairs.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone())
+}
+
+fn unusable(what: &str, name: &str, value: &str) -> String {
+    format!("{what} {name} has the unusable value `{value}`")
 }
 
 const fn moment(moment: Moment) -> &'static str {
@@ -187,17 +280,16 @@ const fn moment(moment: Moment) -> &'static str {
     }
 }
 
-fn entity<const N: usize>(
-    uid: &EntityUid,
-    members: [(String, Value); N],
+fn entity(
+    uid: EntityUid,
+    members: HashMap<String, Value>,
     parents: HashSet<EntityUid>,
 ) -> Result<Entity, String> {
-    Entity::new(uid.clone(), HashMap::from(members), parents).map_err(said)
+    Entity::new(uid, members, parents).map_err(said)
 }
 
-fn uid(kind: &str, id: &str) -> Result<EntityUid, String> {
-    let kind: EntityTypeName = kind.parse().map_err(said)?;
-    Ok(EntityUid::from_type_name_and_id(kind, EntityId::new(id)))
+fn uid(kind: &EntityTypeName, id: &str) -> EntityUid {
+    EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
 }
 
 fn member(name: &str, value: Value) -> (String, Value) {

@@ -1,21 +1,27 @@
-//! Malformed data, which the vectors of the committed bundle (`bundles/cedar-example/tests`) cannot show.
+//! What the vectors of the committed bundle (`bundles/cedar-example/tests`) cannot show: malformed data, and the rest of the language.
 
 use crate::CedarGuest;
-use gateway_policy_sdk::testing::{asset_action, data, facts, key_change, payment};
-use gateway_policy_sdk::{Decision, Policy, Request, Verdict};
+use crate::prepared::Prepared;
+use gateway_policy_sdk::testing::{approved, asset_action, data, facts, key_change, payment};
+use gateway_policy_sdk::{Data, Decision, Moment, Policy, Request, Verdict};
 
 const PERMIT_ALL: &str = "permit (principal, action, resource);";
 
-fn judge(request: &Request, policies: Option<&str>, settings: &str, known: &[(&str, &str)]) -> Verdict {
-    let text = policies.map(|text| format!("{text:?}"));
-    let mut files = vec![("settings.json", settings)];
-    files.extend(text.as_deref().map(|text| ("policies.cedar", text)));
-    CedarGuest::evaluate(request, &facts(known), &data(&files))
+/// A bundle's files below `data/`, as text.
+fn files(all: &[(&str, &str)]) -> impl Data + use<> {
+    let quoted = |text: &str| if text.starts_with('[') { text.to_owned() } else { format!("{text:?}") };
+    let all: Vec<_> = all.iter().map(|(file, text)| (*file, quoted(text))).collect();
+    data(&all.iter().map(|(file, text)| (*file, text.as_str())).collect::<Vec<_>>())
+}
+
+fn judge(request: &Request, policies: &str, schema: &str, known: &[(&str, &str)]) -> Verdict {
+    let files = files(&[("policies.cedar", policies), ("schema.cedarschema", schema)]);
+    CedarGuest::evaluate(request, &facts(known), &files)
 }
 
 #[track_caller]
 fn check(policies: &str, decision: Decision, code: &str, detail: &str) {
-    let verdict = judge(&payment("acct-1", "acct-2", 100), Some(policies), "{}", &[]);
+    let verdict = judge(&payment("acct-1", "acct-2", 100), policies, "", &[]);
     assert_eq!(verdict.decision, decision, "{verdict:?}");
     assert!(verdict.reasons.iter().all(|reason| reason.code == code), "{verdict:?}");
     assert!(said(&verdict).contains(detail), "{verdict:?}");
@@ -23,68 +29,135 @@ fn check(policies: &str, decision: Decision, code: &str, detail: &str) {
 
 /// The operands of the first reason.
 fn said(verdict: &Verdict) -> String {
-    format!("{:?}", verdict.reasons[0].operands)
+    let operands = verdict.reasons[0].operands.iter();
+    operands.map(|it| format!("{} {}\n", it.name, it.value)).collect()
+}
+
+/// The fault of files that `bundle build` refuses.
+#[track_caller]
+fn refused(all: &[(&str, &str)]) -> String {
+    Prepared::read(&files(all)).err().expect("a fault")
 }
 
 #[test]
 fn unusable_policies_deny() {
-    check("permit (principal, action", Decision::Deny, "cedar_error", "cannot be read");
     check("", Decision::Deny, "cedar_no_permit", "");
-    check(
-        &format!("{PERMIT_ALL} permit (principal == ?principal, action, resource);"),
-        Decision::Deny,
-        "cedar_error",
-        "template",
-    );
-    let missing = judge(&payment("a", "b", 1), None, "{}", &[]);
+    let template = format!("{PERMIT_ALL}\npermit (principal == ?principal, action, resource);");
+    check(&template, Decision::Deny, "cedar_error", "data/policies.cedar:2:1: templates are not supported");
+    let missing = CedarGuest::evaluate(&payment("a", "b", 1), &facts(&[]), &files(&[]));
     assert_eq!((missing.decision, missing.reasons[0].code.as_str()), (Decision::Deny, "cedar_error"));
 }
 
 #[test]
-fn a_failing_policy_denies_even_if_another_permits() {
-    for failing in ["forbid", "permit"] {
-        let policies = format!(
-            "{PERMIT_ALL} @id(\"broken\") {failing} (principal, action, resource) when {{ context.nothing }};"
-        );
-        check(&policies, Decision::Deny, "cedar_error", "policy `broken`");
-    }
-    let overflow = format!(
-        "{PERMIT_ALL} forbid (principal, action, resource) when {{ context.payment.amount_minor * 9223372036854775807 > 0 }};"
+fn syntax_error_names_file_line_and_column() {
+    let fault = refused(&[(
+        "policies.cedar",
+        "// first\npermit (principal, action, resource)\n  when { true false };",
+    )]);
+    assert!(fault.starts_with("data/policies.cedar:3:15: unexpected token `false`"), "{fault}");
+    let fault = refused(&[("policies.cedar", "permit (principal, action")]);
+    assert!(fault.starts_with("data/policies.cedar:1:26: unexpected end of input"), "{fault}");
+    let fault =
+        refused(&[("policies.cedar", PERMIT_ALL), ("schema.cedarschema", "type Facts = {\n  x: Long;\n};")]);
+    assert!(fault.starts_with("data/schema.cedarschema:2:10: "), "{fault}");
+}
+
+#[test]
+fn disjunction_of_60_ranges_is_answered() {
+    let ranges: Vec<_> = (0..60)
+        .map(|n| format!("context.payment.amount_minor > {n}000 && context.payment.amount_minor < {n}500"))
+        .collect();
+    let policy = format!(
+        "permit (principal, action == Action::\"payment\", resource) when {{ {} }};",
+        ranges.join(" || ")
     );
-    check(&overflow, Decision::Deny, "cedar_error", "policy `policy1`");
+    // Without optimisation, Cedar needs more stack than a thread of the tests has.
+    let evaluate = move || {
+        for (amount, decision) in [(59_250, Decision::Allow), (59_750, Decision::Deny)] {
+            let verdict = judge(&payment("a", "b", amount), &policy, "", &[]);
+            assert!(verdict.reasons.iter().all(|it| it.code != "cedar_error"), "{verdict:?}");
+            assert_eq!(verdict.decision, decision);
+        }
+    };
+    std::thread::Builder::new().stack_size(64 << 20).spawn(evaluate).unwrap().join().unwrap();
 }
 
 #[test]
-fn unreadable_settings_deny_and_the_detail_names_the_file() {
-    for settings in
-        [r#"{"fact": {}}"#, r#"{"facts": {"x": "number"}}"#, r#"{"required_approvals": -1}"#, "[]", "1"]
-    {
-        let verdict = judge(&payment("a", "b", 1), Some(PERMIT_ALL), settings, &[]);
-        assert_eq!(verdict.decision, Decision::Deny, "{settings}: {verdict:?}");
-        assert!(said(&verdict).contains("settings.json"), "{verdict:?}");
+fn validation_error_names_file_line_and_column() {
+    let faults = [
+        (
+            "permit (principal, action == Action::\"payment\", resource)\nwhen { context.payment.amount > 1 };",
+            "2:8: ",
+            "amount",
+        ),
+        ("permit (principal, action == Action::\"pay\", resource);", "1:30: ", "Action::\"pay\""),
+        ("permit (principal, action, resource) when { context.facts[\"x\"] > 1 };", "1:45: ", "x"),
+        (
+            "permit (principal, action == Action::\"payment\", resource)\nwhen { context.payment.reference like \"a*\" };",
+            "2:8: ",
+            "reference",
+        ),
+    ];
+    for (policy, place, detail) in faults {
+        let fault = refused(&[("policies.cedar", policy)]);
+        assert!(
+            fault.starts_with(&format!("data/policies.cedar:{place}")) && fault.contains(detail),
+            "{fault}"
+        );
+    }
+    let fault =
+        refused(&[("policies.cedar", PERMIT_ALL), ("schema.cedarschema", "type Facts = {\n  x: Role\n};")]);
+    assert!(fault.contains("`x` of type `Facts`"), "{fault}");
+}
+
+#[test]
+fn failing_policy_denies_even_if_another_permits() {
+    for failing in ["forbid", "permit"] {
+        let overflow = format!(
+            "{PERMIT_ALL}\n@id(\"broken\") {failing} (principal, action == Action::\"payment\", resource)
+             when {{ context.payment.amount_minor * 9223372036854775807 > 0 }};"
+        );
+        check(
+            &overflow,
+            Decision::Deny,
+            "cedar_error",
+            "policy broken\nplace data/policies.cedar:2:1\nfault ",
+        );
     }
 }
 
 #[test]
-fn a_fact_of_another_type_denies() {
-    let policy = |condition: &str| format!("permit (principal, action, resource) when {{ {condition} }};");
-    let decide = |kind: &str, value: &str, condition: &str| {
-        let settings = format!("{{\"facts\": {{\"x.y\": \"{kind}\"}}}}");
-        judge(&payment("a", "b", 1), Some(&policy(condition)), &settings, &[("x.y", value)]).decision
+fn fact_of_another_type_denies() {
+    let decide = |kind: &str, value: &[(&str, &str)], condition: &str| {
+        let policy = format!("permit (principal, action, resource) when {{ {condition} }};");
+        judge(&payment("a", "b", 1), &policy, &format!("type Facts = {{ \"x.y\": {kind} }};"), value).decision
     };
     let value = "context.facts[\"x.y\"]";
-    assert_eq!(decide("long", "-12", &format!("{value} == -12")), Decision::Allow);
-    assert_eq!(decide("bool", "true", value), Decision::Allow);
-    assert_eq!(decide("string", "12", &format!("{value} == \"12\"")), Decision::Allow);
-    assert_eq!(decide("set", " a, b,,", &format!("{value} == [\"a\", \"b\"]")), Decision::Allow);
-    for (kind, value) in [("long", "12.5"), ("long", "9223372036854775808"), ("long", ""), ("bool", "yes")] {
-        assert_eq!(decide(kind, value, "true"), Decision::Deny, "{kind} {value}");
+    let cases = [
+        ("Long", "-12", format!("{value} == -12")),
+        ("Bool", "true", value.to_owned()),
+        ("String", "12", format!("{value} == \"12\"")),
+        ("Set<String>", " a, b,,", format!("{value} == [\"a\", \"b\"]")),
+        ("decimal", "10000.5", format!("{value}.greaterThan(decimal(\"10000.0\"))")),
+        ("datetime", "951782400001", format!("{value} == datetime(\"2000-02-29T00:00:00.001Z\")")),
+    ];
+    for (kind, text, condition) in cases {
+        assert_eq!(decide(kind, &[("x.y", text)], &condition), Decision::Allow, "{kind}");
+        assert_eq!(decide(kind, &[], "true"), Decision::Deny, "{kind} is required and missing");
     }
-    assert_eq!(
-        judge(&payment("a", "b", 1), Some(&policy("context.facts has \"x.y\"")), "{}", &[("x.y", "1")])
-            .decision,
-        Decision::Deny
-    );
+    let unusable = [
+        ("Long", "12.5"),
+        ("Long", "9223372036854775808"),
+        ("Long", ""),
+        ("Bool", "yes"),
+        ("decimal", "1.23456"),
+        ("datetime", "now"),
+    ];
+    for (kind, value) in unusable {
+        assert_eq!(decide(kind, &[("x.y", value)], "true"), Decision::Deny, "{kind} {value}");
+    }
+    let optional = judge(&payment("a", "b", 1), PERMIT_ALL, "type Facts = { \"x.y\"?: Long };", &[]);
+    assert_eq!(optional.decision, Decision::Allow);
 }
 
 #[test]
@@ -92,17 +165,114 @@ fn cedar_escape_names_are_plain_field_names() {
     let mut request = asset_action();
     let gateway_policy_sdk::Intent::AssetAction(action) = &mut request.intent else { unreachable!() };
     action.public_fields = vec![("__entity".into(), "x".into()), ("__extn".into(), "y".into())];
-    let policy =
-        "permit (principal, action, resource) when { context.asset_action.fields.__entity == \"x\" };";
-    let verdict = judge(&request, Some(policy), "{}", &[]);
+    let policy = "permit (principal, action == Action::\"asset_action\", resource) when { context.asset_action.fields.__entity == \"x\" };";
+    let verdict = judge(&request, policy, "type Fields = { __entity: String, other?: Long };", &[]);
     assert_eq!(verdict.decision, Decision::Allow, "{verdict:?}");
 }
 
 #[test]
 fn policies_can_test_groups_roles_and_tenants() {
     let policy = "permit (principal in Role::\"submitter\", action in Action::\"key_change\", resource == Key::\"treasury\")
-        when { principal.tenant == resource.tenant && context.key_change.target_epoch == \"2\" && context.threshold == 2
-            && context.participants == [0, 1, 2] && !(context has payment) };";
-    assert_eq!(judge(&key_change("refresh"), Some(policy), "{}", &[]).decision, Decision::Allow);
-    assert_eq!(judge(&payment("a", "b", 1), Some(policy), "{}", &[]).decision, Decision::Deny);
+        when { principal.tenant == resource.tenant && context.key_change has target_epoch && context.key_change.target_epoch == \"2\"
+            && context has threshold && context.threshold == 2 && context.participants == [0, 1, 2] };";
+    assert_eq!(judge(&key_change("refresh"), policy, "", &[]).decision, Decision::Allow);
+    assert_eq!(judge(&payment("a", "b", 1), policy, "", &[]).decision, Decision::Deny);
+}
+
+#[test]
+fn policies_can_name_entities_of_the_bundle() {
+    let policy = "permit (principal, action == Action::\"payment\", resource)
+        when { AddressBook::\"suppliers\".accounts.contains(context.payment.to_account) };";
+    let schema = "entity AddressBook { accounts: Set<String> };";
+    let entities = r#"[{"uid": {"type": "AddressBook", "id": "suppliers"}, "attrs": {"accounts": ["b"]}, "parents": []}]"#;
+    let all = [("policies.cedar", policy), ("schema.cedarschema", schema), ("entities.json", entities)];
+    for (to, decision) in [("b", Decision::Allow), ("c", Decision::Deny)] {
+        let verdict = CedarGuest::evaluate(&payment("a", to, 1), &facts(&[]), &files(&all));
+        assert_eq!(verdict.decision, decision, "{verdict:?}");
+    }
+    let subject = r#"[{"uid": {"type": "Subject", "id": "alice"}, "attrs": {"person": "alice", "tenant": "t", "attributes": {}}, "parents": []}]"#;
+    let fault = refused(&[("policies.cedar", PERMIT_ALL), ("entities.json", subject)]);
+    assert!(fault.contains("Subject::\"alice\""), "{fault}");
+}
+
+const FLAGSHIP: &str = r#"
+    permit (principal in Role::"submitter", action == Action::"payment", resource);
+    @quorum("3 treasurer, 1 checker") forbid (principal, action == Action::"payment", resource)
+    when { context.payment.amount_minor > 1000000 };
+    @quorum("2") forbid (principal, action, resource);
+    @group("treasurer") permit (principal in Role::"treasurer", action == Action::"approve", resource);
+    @group("checker") permit (principal in Role::"checker", action == Action::"approve", resource)
+    when { principal != resource.submitter };"#;
+
+fn with_roles(amount: i64, people: &[(&str, &str)]) -> Verdict {
+    let subjects: Vec<_> = people.iter().map(|(subject, _)| *subject).collect();
+    let mut request = approved(payment("a", "b", amount), Moment::Admission, &subjects);
+    for (approval, (_, roles)) in request.approvals.iter_mut().zip(people) {
+        approval.by.roles = roles.split(' ').map(str::to_owned).collect();
+    }
+    judge(&request, FLAGSHIP, "", &[])
+}
+
+#[test]
+fn quorum_counts_the_groups_of_the_policies_that_apply() {
+    let small = with_roles(100, &[("bob", "x"), ("carol", "y")]);
+    assert_eq!((small.decision, small.quorum.required, small.quorum.satisfied), (Decision::Allow, 2, true));
+    let people = [("bob", "treasurer"), ("carol", "treasurer"), ("dave", "treasurer checker")];
+    let large = with_roles(1_000_001, &people);
+    assert_eq!(
+        (large.decision, large.quorum.required, large.quorum.satisfied),
+        (Decision::Allow, 3, true),
+        "{large:?}"
+    );
+    let without_checker =
+        with_roles(1_000_001, &[("bob", "treasurer"), ("carol", "treasurer"), ("dave", "treasurer")]);
+    assert_eq!((without_checker.decision, without_checker.quorum.satisfied), (Decision::Deny, false));
+    let checkers: Vec<_> =
+        without_checker.quorum.groups.iter().map(|it| (&*it.name, it.needed, it.have.len())).collect();
+    assert_eq!(checkers, [("checker", 1, 0), ("treasurer", 3, 3)]);
+    let same_person =
+        with_roles(1_000_001, &[("bob", "treasurer"), ("bob", "treasurer"), ("dave", "treasurer checker")]);
+    assert_eq!((same_person.decision, same_person.quorum.subjects.len()), (Decision::Deny, 2));
+}
+
+#[test]
+fn quorum_that_cannot_be_reached_or_read_is_refused() {
+    let cases = [
+        ("@quorum(\"two\") forbid (principal, action, resource);", "is not understood"),
+        ("@quorum(\"0\") forbid (principal, action, resource);", "is not understood"),
+        ("@quorum(\"1 a, 2 a\") forbid (principal, action, resource);", "names a group twice"),
+        ("@quorum(\"1 a\") forbid (principal, action, resource);", "no policy has `@group(\"a\")`"),
+        ("@quorum(\"1\") permit (principal, action, resource);", "`@quorum` belongs to a `forbid`"),
+        ("@group(\"a\") forbid (principal, action, resource);", "`@group` belongs to a `permit`"),
+    ];
+    for (policy, expected) in cases {
+        let fault = refused(&[("policies.cedar", policy)]);
+        assert!(fault.starts_with("data/policies.cedar:1:1: ") && fault.contains(expected), "{fault}");
+    }
+}
+
+#[test]
+fn changed_file_is_noticed() {
+    let prepared =
+        Prepared::read(&files(&[("policies.cedar", PERMIT_ALL)])).unwrap_or_else(|fault| panic!("{fault:?}"));
+    assert!(prepared.check(&files(&[("policies.cedar", PERMIT_ALL)])).is_ok());
+    for changed in [("policies.cedar", "// none"), ("schema.cedarschema", "")] {
+        let fault = prepared.check(&files(&[("policies.cedar", PERMIT_ALL), changed])).unwrap_err();
+        assert!(format!("{fault:?}").contains(changed.0), "{fault:?}");
+    }
+}
+
+#[test]
+fn groups_can_compare_attributes_of_people() {
+    let policies = r#"permit (principal, action, resource);
+        @quorum("1 other_team") forbid (principal, action, resource);
+        @group("other_team") permit (principal, action == Action::"approve", resource)
+        when { principal.attributes.team != resource.submitter.attributes.team };"#;
+    let satisfied = |team: &str| {
+        let mut request = approved(payment("a", "b", 1), Moment::Admission, &["bob"]);
+        request.submitter.attributes = vec![("team".into(), "trading".into())];
+        request.approvals[0].by.attributes = vec![("team".into(), team.into())];
+        judge(&request, policies, "type Attributes = { team: String };", &[]).quorum.satisfied
+    };
+    assert!(satisfied("risk") && !satisfied("trading"));
 }
