@@ -8,7 +8,7 @@
 use crate::case::Case;
 use crate::{Allowed, Runner};
 use cedar_policy::{
-    Authorizer, Context, Decision, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
+    Authorizer, Context, Decision, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy, PolicySet, Request,
     RestrictedExpression as Expression,
 };
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ pub(crate) struct ParsedEachTime;
 
 impl Parsed {
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
-        Ok(Self(TEXT.parse()?))
+        Ok(Self(parsed()?))
     }
 }
 
@@ -44,8 +44,15 @@ impl Runner for ParsedEachTime {
     }
 
     fn evaluate(&self, case: &Case) -> Allowed {
-        evaluate(&TEXT.parse()?, case)
+        evaluate(&parsed()?, case)
     }
+}
+
+/// The policies that decide. Those of the quorum need a request for each approver, and are not compared.
+fn parsed() -> Result<PolicySet, Box<dyn Error>> {
+    let all: PolicySet = TEXT.parse()?;
+    let decide = |policy: &&Policy| policy.annotation("quorum").or(policy.annotation("group")).is_none();
+    Ok(PolicySet::from_policies(all.policies().filter(decide).cloned())?)
 }
 
 /// A policy that fails denies, as in the bundle.

@@ -5,8 +5,8 @@ use super::{bundle, repository};
 /// Bundles that reuse the component of another bundle with other data.
 const SAME_COMPONENT: [(&str, &str); 1] = [("payment-guard-strict", "payment-guard")];
 
-/// Bundles that take minutes to build. `policy-guest/cedar/build.sh` builds `cedar-example`; its vectors and signature are
-/// tested in `host/policy/src/tests/default_policy.rs`.
+/// Bundles that take minutes to build. `policy-guest/build.sh cedar-example cedar` builds `cedar-example`; its vectors and
+/// signature are tested in `host/policy/src/tests/default_policy.rs`, and the snapshot of a module in `tests/snapshot.rs` there.
 const NOT_REBUILT: [&str; 1] = ["cedar-example"];
 
 #[test]
