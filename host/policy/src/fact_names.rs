@@ -1,6 +1,7 @@
 //! The facts that a policy may read: those that its manifest declares.
 
 use crate::bundle::BundleError;
+use crate::calendar;
 use crate::limits::{FACT_NAME_BYTES_MAX, FACT_NAMES_MAX};
 use gateway_domain::policy::facts::classes;
 
@@ -13,11 +14,11 @@ impl FactNames {
         Self(declared)
     }
 
-    /// Whether the policy may read this fact.
+    /// Whether the policy may read this fact. A calendar is read with the time that it follows from.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|declared| match declared.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
-            None => name == declared,
+            None => name == declared || (name == calendar::NOW && calendar::is_offered(declared)),
         })
     }
 
@@ -43,7 +44,8 @@ pub(crate) fn check(declared: &[String]) -> Result<(), BundleError> {
     if let Some(name) = declared.iter().find(|name| !is_allowed(name)) {
         return Err(BundleError::FactName(name.clone()));
     }
-    if let Some(name) = declared.iter().find(|name| classes(name).next().is_none()) {
+    let is_offered = |name: &str| !calendar::is_named(name) || calendar::is_offered(name);
+    if let Some(name) = declared.iter().find(|name| classes(name).is_empty() || !is_offered(name)) {
         return Err(BundleError::UnknownFact(name.clone()));
     }
     match declared.iter().zip(declared.iter().skip(1)).find(|(before, after)| before >= after) {
@@ -53,12 +55,12 @@ pub(crate) fn check(declared: &[String]) -> Result<(), BundleError> {
 }
 
 /// Whether the name is words of lower case letters, digits and `_`, joined by dots. The last may be `*`, unless it is the only
-/// one.
+/// one; that of a calendar is a time zone.
 fn is_allowed(name: &str) -> bool {
     let words = name.strip_suffix(".*").unwrap_or(name);
     let is_word = |word: &str| {
         !word.is_empty()
             && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
     };
-    name.len() <= FACT_NAME_BYTES_MAX && words.split('.').all(is_word)
+    name.len() <= FACT_NAME_BYTES_MAX && (words.split('.').all(is_word) || calendar::is_named(name))
 }

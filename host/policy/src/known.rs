@@ -7,6 +7,7 @@
 //! | `deployment.required_approvals` | at least the verifier's own number |
 //! | `deployment.separation_of_duties` | `true` if the verifier demands it |
 //! | `time.now_ms` | within [`CLOCK_SKEW_MS`] of the verifier's clock, while the decision is being made |
+//! | `time.date.ZONE`, `time.weekday.ZONE`, `time.hour.ZONE` | what follows from the `time.now_ms` that was read |
 //! | `key.epoch`, `key.threshold`, `key.roster` | those of the key: see [`KnownKey`] |
 //! | `key.state` | a state in which a key signs |
 //! | `signature.taproot_merkle_root` | that of the intent |
@@ -15,6 +16,7 @@
 //!
 //! A fact of the key or of a signature is absent exactly if the operation has no key or no such output yet.
 
+use crate::calendar;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::EpochName;
 use gateway_domain::intent::{Intent, SigningTerms, Taproot};
@@ -97,7 +99,13 @@ impl Known<'_> {
     /// # Errors
     /// [`Disagreement::Fact`], the first that does not agree.
     pub fn check_facts(&self, facts: &[FactRead]) -> Result<(), Disagreement> {
-        match facts.iter().find(|fact| !self.agrees(&fact.name, fact.value.as_deref())) {
+        let now_ms = facts.iter().find(|fact| fact.name == calendar::NOW);
+        let now_ms = now_ms.and_then(|fact| fact.value.as_deref());
+        let agrees = |name: &str, value: Option<&str>| match calendar::is_offered(name) {
+            true => value == calendar::value(name, now_ms).as_deref(),
+            false => self.agrees(name, value),
+        };
+        match facts.iter().find(|fact| !agrees(&fact.name, fact.value.as_deref())) {
             None => Ok(()),
             Some(fact) => {
                 let text = fact.to_string();
@@ -150,7 +158,7 @@ impl Known<'_> {
             "deployment.separation_of_duties" => {
                 value == Some("true") || (value == Some("false") && !self.rules.separation_of_duties)
             }
-            "time.now_ms" => number(value).is_some_and(|at| self.is_now(EpochMs(at))),
+            calendar::NOW => number(value).is_some_and(|at| self.is_now(EpochMs(at))),
             "key.epoch" => value == key.map(|key| key.epoch.0.as_str()),
             "key.threshold" => value == key.map(|key| key.threshold.to_string()).as_deref(),
             "key.roster" => value == key.map(|key| key.roster.as_str()),
@@ -299,6 +307,23 @@ mod tests {
                 ("time.now_ms", &[Some("0"), Some("9999999999999")], &[None]),
             ],
         );
+    }
+
+    /// A calendar is believed only as it follows from the time that was read.
+    #[test]
+    fn calendar_must_follow_from_the_time() {
+        let (intent, epoch) = (sample(Kind::Payment), EpochName("7".to_owned()));
+        let known = Known { now: Some(EpochMs(1_792_890_000_000)), ..known(&intent, &epoch) };
+        let fact =
+            |name: &str, value: &str| FactRead { name: name.to_owned(), value: Some(value.to_owned()) };
+        let now = || fact("time.now_ms", "1792890000000");
+        let weekday = |value| fact("time.weekday.Europe/Zurich", value);
+        assert_eq!(known.check_facts(&[now(), weekday("sunday")]), Ok(()));
+        for wrong in
+            [&[now(), weekday("monday")][..], &[weekday("sunday")], &[now(), fact("time.date.UTC", "")]]
+        {
+            assert!(matches!(known.check_facts(wrong), Err(Disagreement::Fact(_))), "{wrong:?}");
+        }
     }
 
     /// A key that does not exist has no facts, and only payments are counted.

@@ -21,6 +21,7 @@ mod bindings {
     });
 }
 pub mod bundle;
+mod calendar;
 mod convert;
 mod data;
 mod engine;

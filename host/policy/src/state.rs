@@ -2,6 +2,7 @@
 
 use crate::bindings::svc::bundle::{data, log};
 use crate::bindings::svc::policy::facts;
+use crate::calendar;
 use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::{Stopped, quoted};
@@ -97,7 +98,7 @@ impl State {
 
     /// Reads the fact `time.now_ms` on behalf of the guest. 0 if there is no such fact.
     pub(crate) fn now_ms(&mut self) -> wasmtime::Result<u64> {
-        let now_ms = facts::Host::get(self, "time.now_ms".to_owned())?;
+        let now_ms = facts::Host::get(self, calendar::NOW.to_owned())?;
         Ok(now_ms.and_then(|now_ms| now_ms.parse().ok()).unwrap_or(0))
     }
 
@@ -113,7 +114,8 @@ impl facts::Host for State {
         if let Some(read) = known {
             return Ok(read.value.clone());
         }
-        if self.read.len() >= FACTS_READ_MAX || name.len() > FACT_NAME_BYTES_MAX {
+        let n_read = self.read.len().saturating_add(usize::from(calendar::is_offered(&name)));
+        if n_read >= FACTS_READ_MAX || name.len() > FACT_NAME_BYTES_MAX {
             let limits = format!(
                 "at most {FACTS_READ_MAX} facts, with names of at most {FACT_NAME_BYTES_MAX} bytes, not {}",
                 quoted(&name)
@@ -126,7 +128,13 @@ impl facts::Host for State {
             self.read.push(FactRead { name, value: None });
             return Err(undeclared.into());
         }
-        let value = self.facts.get(&name).map(str::to_owned);
+        let value = if calendar::is_offered(&name) {
+            // Recorded before it, so that everybody can compute it.
+            let now_ms = facts::Host::get(self, calendar::NOW.to_owned())?;
+            calendar::value(&name, now_ms.as_deref())
+        } else {
+            self.facts.get(&name).map(str::to_owned)
+        };
         self.read.push(FactRead { name, value: value.clone() });
         Ok(value)
     }

@@ -1119,8 +1119,8 @@ pub mod svc {
                 }
             }
         }
-        /// Text for the author of the component. It decides nothing and is not recorded, but when the evaluation ends in a fault, the fault
-        /// shows it: the message of a panic, for example.
+        /// Text for the author of the component. It decides nothing and is not recorded, but when the evaluation ends in a fault,
+        /// the fault shows it: the message of a panic, for example.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod log {
             #[used]
@@ -1197,8 +1197,8 @@ pub mod svc {
                     }
                 }
             }
-            /// Somebody, as the gateway authenticated them. Names of people are in the form in which they are compared: NFKC, case folded,
-            /// without white space at the ends.
+            /// A person, as the gateway authenticated them. Names of people are in the form in which they are compared: NFKC, case
+            /// folded, without white space at the ends.
             #[derive(Clone, Eq, PartialEq)]
             pub struct Person {
                 /// Two subjects are one human exactly if this is equal.
@@ -1475,8 +1475,8 @@ pub mod svc {
                         .finish()
                 }
             }
-            /// Who counts, and whether that is enough. The host never admits with fewer people than the deployment requires, nor while a
-            /// group lacks somebody.
+            /// Who counts, and whether that is enough. The host never admits with fewer people than the deployment requires, nor
+            /// while a group lacks a person.
             #[derive(Clone, Eq, PartialEq)]
             pub struct Quorum {
                 /// The subjects whose approvals count, each person once, in the order of their approvals.
@@ -1538,6 +1538,8 @@ pub mod svc {
             /// - `deployment.separation_of_duties`: `true` or `false`
             /// - `key.state`, `key.epoch`, `key.threshold`, `key.roster`: absent while the key does not exist
             /// - `time.now_ms`: decimal, the gateway's clock
+            /// - `time.date.ZONE`, `time.weekday.ZONE`, `time.hour.ZONE`: `2026-10-25`, `sunday` and `2` in a zone of the IANA time zone
+            ///   database, such as `time.weekday.Europe/Zurich`; each is computed from `time.now_ms`, which is recorded with it
             /// - `velocity.account.hour_minor`, `velocity.account.day_minor`: decimal, for payments: what was admitted from the
             ///   payment's account in its currency in the last hour or 24 hours and did not fail since, without this payment
             /// - `velocity.recipient.hour_minor`, `velocity.recipient.day_minor`: the same, to the payment's recipient

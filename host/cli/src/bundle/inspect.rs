@@ -9,7 +9,6 @@ use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{Declaration, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, is_signature};
 use gateway_service::output::{Lines, ToLines};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The contents of a bundle.
@@ -123,8 +122,7 @@ impl ToLines for Inspected {
             lines.add(format_args!("import      {name}: {allows}"));
         }
         for fact in &self.manifest.facts {
-            let classes: BTreeSet<_> = classes(fact).map(FactClass::as_str).collect();
-            let classes = classes.into_iter().collect::<Vec<_>>().join(", ");
+            let classes = classes(fact).into_iter().map(FactClass::as_str).collect::<Vec<_>>().join(", ");
             lines.add(format_args!("fact        {fact} ({classes})"));
         }
         declarations(lines, "reason", &self.manifest.reasons);

@@ -7,7 +7,7 @@ use crate::names::is_same_person;
 use crate::policy::SpendingTotals;
 use crate::time::EpochMs;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Deployment settings that a policy may read.
@@ -75,13 +75,20 @@ pub const OFFERED: [(&str, FactClass); 14] = [
     ("velocity.recipient.hour_minor", FactClass::Bounded),
 ];
 
-/// The classes of the facts that an entry of a manifest stands for: a name, or `prefix.*`. None if there is no such fact.
-pub fn classes(declared: &str) -> impl Iterator<Item = FactClass> {
-    let is_meant = move |name: &str| match declared.strip_suffix('*') {
+/// The beginnings of the facts of a calendar, which the name of a time zone completes. They follow from `time.now_ms`, so each verifier
+/// computes them.
+pub const CALENDAR: [&str; 3] = ["time.date.", "time.weekday.", "time.hour."];
+
+/// The classes of the facts that an entry of a manifest stands for: a name, or `prefix.*`. Empty if there is no such fact.
+#[must_use]
+pub fn classes(declared: &str) -> BTreeSet<FactClass> {
+    let is_meant = |name: &str| match declared.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
         None => name == declared,
     };
-    OFFERED.iter().filter(move |(name, _)| is_meant(name)).map(|(_, class)| *class)
+    let offered = OFFERED.iter().filter(|(name, _)| is_meant(name)).map(|(_, class)| *class);
+    let is_calendar = CALENDAR.iter().any(|beginning| declared.starts_with(beginning));
+    offered.chain(is_calendar.then_some(FactClass::Own)).collect()
 }
 
 /// Facts by name. A policy reads them one by one, and each read is recorded. Cloning shares the values.
@@ -163,12 +170,13 @@ mod tests {
         assert_eq!(names, OFFERED.map(|(name, _)| name));
         for (declared, expected) in [
             ("time.now_ms", &[FactClass::Own][..]),
-            ("velocity.recipient.*", &[FactClass::Bounded; 2]),
+            ("velocity.recipient.*", &[FactClass::Bounded]),
+            ("time.hour.UTC", &[FactClass::Own]),
             ("time.now", &[]),
             ("velocity", &[]),
             ("limits.*", &[]),
         ] {
-            assert_eq!(classes(declared).collect::<Vec<_>>(), expected, "{declared}");
+            assert_eq!(classes(declared), expected.iter().copied().collect(), "{declared}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Test vectors: a bundle's own requests with the expected verdicts. They run when the bundle is loaded.
 
 use super::{BundleError, BundleFiles, strict};
+use crate::calendar;
 use crate::fact_names::FactNames;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -108,12 +109,16 @@ impl Vector {
     /// # Errors
     /// [`BundleError::Json`] for a fact that the manifest does not declare.
     pub(crate) fn facts(&self, file: &str, declared: &FactNames) -> Result<Facts, BundleError> {
-        match self.undeclared_fact(declared) {
+        let fault = |name: &str, why: &str| BundleError::Json {
+            file: file.to_owned(),
+            fault: format!("vector `{}` sets `{name}`, which {why}", self.name),
+        };
+        if let Some(name) = self.undeclared_fact(declared) {
+            return Err(fault(name, "the manifest does not declare"));
+        }
+        match self.facts.keys().find(|name| calendar::is_offered(name)) {
+            Some(name) => Err(fault(name, "follows from `time.now_ms`: set that")),
             None => Ok(Facts::from_pairs(self.facts.clone())),
-            Some(name) => Err(BundleError::Json {
-                file: file.to_owned(),
-                fault: format!("vector `{}` sets `{name}`, which the manifest does not declare", self.name),
-            }),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The bundle's own data, the facts it declares, and guests of the contract's first version.
+//! The bundle's own data, and the facts that it declares.
 
 use crate::bundle::Manifest;
 use crate::data::Data;
 use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES};
-use crate::testing::{bundle_with, engine, facts, guest, payment};
+use crate::testing::{bundle_of, bundle_with, engine, facts, guest, payment};
 use crate::{BundleError, Evaluator};
-use gateway_domain::policy::{Decision, FaultKind, Moment};
+use gateway_domain::policy::{Decision, Facts, FaultKind, Moment};
 use gateway_policy_sdk::Data as _;
 use serde_json::{Value, json};
 
@@ -212,6 +212,35 @@ fn declared_facts_are_matched_by_prefix() {
             && may_read_velocity("velocity.account.*")
     );
     assert!(!may_read_velocity("time.now_ms") && !may_read_velocity("key.*"));
+}
+
+/// What the caller says of a calendar is not believed, and each value stands after the time that it follows from.
+#[test]
+fn calendar_is_computed_from_the_time_and_recorded_with_it() {
+    let zoned = "time.weekday.Europe/Zurich";
+    let text = format!(r#"(data (i32.const 1024) "{zoned}")"#);
+    let body =
+        format!("(call $get (i32.const 1024) (i32.const {}) (i32.const 512)) i32.const 0", zoned.len());
+    let bundle =
+        bundle_of(&engine(), &guest(1, &text, &body), |manifest| manifest.facts = vec![zoned.into()]);
+    let evaluator = Evaluator::link(&engine(), &bundle).unwrap();
+    let sample = payment("acct-2", &[]);
+    let read = |pairs: &[(&'static str, &str)]| {
+        let facts = Facts::from_pairs(pairs.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        let outcome = evaluator.evaluate(&sample.request(Moment::Submit), &facts, u64::MAX);
+        assert_eq!(outcome.fault, None);
+        outcome.facts.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        read(&[("time.now_ms", "1792890000000"), ("time.weekday.Europe/Zurich", "monday")]),
+        ["time.now_ms=1792890000000", "time.weekday.Europe/Zurich=sunday"]
+    );
+    assert_eq!(read(&[]), ["time.now_ms=(none)", "time.weekday.Europe/Zurich=(none)"]);
+    for unknown in ["time.weekday.Europe/Berne", "time.weekday.europe/zurich", "time.year"] {
+        let manifest = Manifest { facts: vec![unknown.into()], ..bundle.manifest().clone() };
+        let refused = Manifest::parse(&serde_json::to_vec(&manifest).unwrap()).unwrap_err();
+        assert!(matches!(&refused, BundleError::UnknownFact(name) if name == unknown), "{refused}");
+    }
 }
 
 #[test]
