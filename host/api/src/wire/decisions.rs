@@ -4,7 +4,8 @@ use crate::error::Reason;
 use crate::extract::list::Placed;
 use crate::extract::query::digits;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
-use gateway_domain::policy::{Decision, DecisionId, FactRead, Fault, Statement};
+use gateway_domain::policy::facts::classes;
+use gateway_domain::policy::{Decision, DecisionId, FactRead, Fault, Missing, Statement};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Engine;
 use gateway_engine::ports::{Asked, RecordedDecision, SearchedFrom};
@@ -51,9 +52,11 @@ pub struct DecisionView {
     /// The obligations, in the same form.
     pub obligations: Vec<Reason>,
     /// The facts that the policy read, in order.
-    pub facts: Vec<FactRead>,
+    pub facts: Vec<FactView>,
     /// The subjects whose approvals count.
     pub approvals: Vec<String>,
+    /// Who had to approve yet.
+    pub missing: Vec<Missing>,
     /// The number of approvals required.
     pub approvals_required: u32,
     /// Why there is no verdict; null if there is one.
@@ -68,6 +71,27 @@ pub struct DecisionView {
     pub fuel_used: u64,
     /// Whether the record matches the hash that it was written with.
     pub intact: bool,
+}
+
+/// A fact that the policy read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FactView {
+    /// The fact's name.
+    pub name: String,
+    /// The value that the policy was given; null if the deployment has no such fact.
+    #[schema(required)]
+    pub value: Option<String>,
+    /// How much of it nodes and authority know for themselves: `own` if each computes it, `bounded` if each knows a bound on the dangerous
+    /// side. Null for a name that no deployment offers.
+    #[schema(required)]
+    pub class: Option<&'static str>,
+}
+
+impl From<&FactRead> for FactView {
+    fn from(FactRead { name, value }: &FactRead) -> Self {
+        let class = classes(name).first().map(|class| class.as_str());
+        Self { name: name.clone(), value: value.clone(), class }
+    }
 }
 
 /// A part of the decisions that are searched for.
@@ -105,8 +129,9 @@ impl DecisionView {
             intent_hash: input.intent_hash,
             reasons: explained(&outcome.reasons),
             obligations: explained(&outcome.obligations),
-            facts: outcome.facts.clone(),
+            facts: outcome.facts.iter().map(FactView::from).collect(),
             approvals: outcome.quorum.subjects.clone(),
+            missing: outcome.quorum.missing(),
             approvals_required: outcome.quorum.required,
             fault: outcome.fault.clone(),
             bundle_id: outcome.bundle_id.clone(),

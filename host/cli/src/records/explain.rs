@@ -4,7 +4,8 @@ use super::arguments::{Explain, RecordsError};
 use super::bundle::DecidingBundles;
 use super::export;
 use super::replay::select;
-use gateway_domain::policy::{FactRead, Statement};
+use gateway_domain::policy::facts::classes;
+use gateway_domain::policy::{FactRead, Group, Statement};
 use gateway_policy::Evaluator;
 use gateway_service::output::{self, Lines};
 use gateway_store::{Decisions, RecordedDecision};
@@ -46,8 +47,12 @@ fn lines(decision: &RecordedDecision, evaluator: Option<&Evaluator>) -> Lines {
     let quorum = &outcome.quorum;
     let counted = format!("{} of {} {}", quorum.n_people(), quorum.required, quorum.subjects.join(", "));
     add("approvals", counted.trim_end());
+    for Group { name, needed, have } in &quorum.groups {
+        add("group", format!("{name}: {} of {needed} {}", have.len(), have.join(", ")).trim_end());
+    }
     for FactRead { name, value } in &outcome.facts {
-        add("fact", &format!("{name} = {}", value.as_deref().unwrap_or("(none)")));
+        let class = classes(name).first().map_or("unknown", |class| class.as_str());
+        add("fact", &format!("{name} = {} ({class})", value.as_deref().unwrap_or("(none)")));
     }
     add("bundle", &format!("{} {}", outcome.bundle_id, outcome.bundle_hash));
     add("fuel", &outcome.fuel_used.to_string());
