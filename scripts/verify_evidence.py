@@ -230,7 +230,8 @@ FORMS = {
     "asked": "client?:client unknown_fields?:[text]",
     "settles": "id:effect result_root:hex",
     "effect": "operation:hex step:text attempt:int",
-    "client": "client_id:text subject_id:text roles:[text] scopes:[text] tenant?:text cert_sha256?:credential token_jti?:credential",
+    "client": "client_id:text subject_id:text roles:[text] registered?:registered scopes:[text] tenant?:text cert_sha256?:credential token_jti?:credential",
+    "registered": "person?:text attributes?:any",
     "credential": "salt:hex sha256:hex",
     "slot": "key_ref:text key_id:hex",
     "outcome": """decision:text bundle_id:text bundle_hash:hex reasons:[said] obligations:[said] facts:[fact] quorum:quorum input_hash:hex
@@ -241,8 +242,8 @@ FORMS = {
     "fact": "name:text value:text|null",
     "quorum": "subjects:[text] required:int satisfied:flag groups?:[group]",
     "group": "name:text needed:int have:[text]",
-    "approval": "subject_id:text roles:[text] claimed_at_ms:int approved_at_ms:int signature?:any",
-    "rejection": "subject_id:text roles:[text] reason:text lost?:[int] claimed_at_ms:int rejected_at_ms:int signature?:any",
+    "approval": "subject_id:text roles:[text] registered?:registered claimed_at_ms:int approved_at_ms:int signature?:any",
+    "rejection": "subject_id:text roles:[text] registered?:registered reason:text lost?:[int] claimed_at_ms:int rejected_at_ms:int signature?:any",
     "admission": "decision:any envelope:envelope admission_hash:hex",
     "envelope": "payloadType:text payload:text signatures:[signature]",
     "signature": "keyid:text sig:text",
@@ -513,6 +514,11 @@ def person(subject_id):
     return unicodedata.normalize("NFKC", folded).strip(WHITE_SPACE)
 
 
+def human(said):
+    """The person who submitted, approved or rejected: another name than the subject id, if the gateway's registry had one."""
+    return person(said.get("registered", {}).get("person", said["subject_id"]))
+
+
 def still_counting(approvals, change):
     lapsed = [person(one["subject_id"]) for one in change["lapsed"]]
     return [approval for approval in approvals if person(approval["subject_id"]) not in lapsed]
@@ -520,8 +526,9 @@ def still_counting(approvals, change):
 
 def check_people(approvals, quorum):
     approved = [person(approval["subject_id"]) for approval in approvals]
+    people = set(map(human, approvals))
     counted = [person(subject) for subject in quorum["subjects"]]
-    need(len(set(approved)) == len(approved), "a person has approved twice")
+    need(len(people) == len(approved), "a person has approved twice")
     need(len(set(counted)) == len(counted) and set(counted) <= set(approved), "the quorum counts a person twice, or one who did not approve")
     need(not quorum["satisfied"] or len(counted) >= quorum["required"], "the quorum counts too few people")
     groups = quorum.get("groups", [])
@@ -577,6 +584,8 @@ class History:
         self.phase, self.attempt, self.round = "submitted", 0, 1
         self.outcome, self.decision = submission["policy"], None
         self.approved, self.rejected, self.late, self.settled = [], [], [], []
+        # The person of each subject that approved.
+        self.humans = {}
         self.replays, self.recoveries, self.export = [submission["body_digest"]], [], None
         self.waits_for, self.given_up, self.discarded, self.receipt = set(), set(), set(), None
         self.failure, self.end = None, None
@@ -672,7 +681,9 @@ class History:
         elif kind in ("approval_recorded", "late_approval_recorded"):
             subject = person(change["approval"]["subject_id"])
             late = self.late if kind == "late_approval_recorded" else []
-            need(subject not in self.approved + [one for one, _ in self.rejected] + late, f"`{subject}` approved twice, or rejected before")
+            before = [self.humans[one] for one in self.approved + late] + [one for one, _ in self.rejected]
+            need(human(change["approval"]) not in before, f"`{subject}` approved twice, or rejected before")
+            self.humans[subject] = human(change["approval"])
             (self.approved if kind == "approval_recorded" else self.late).append(subject)
             if kind == "approval_recorded":
                 self.outcome = change["policy"]
@@ -680,10 +691,11 @@ class History:
                 need(counts, f"the approval of `{subject}` does not count")
         elif kind == "rejection_recorded":
             subject, outcome = person(change["rejection"]["subject_id"]), change.get("policy")
-            like = (subject, canonical(change["rejection"].get("lost")))
+            rejecter = human(change["rejection"])
+            like = (rejecter, canonical(change["rejection"].get("lost")))
             need(like not in self.rejected, f"`{subject}` rejected twice")
             counts = outcome and subject in map(person, outcome["quorum"]["subjects"])
-            known = subject in self.approved or subject in [one for one, _ in self.rejected]
+            known = rejecter in [self.humans[one] for one in self.approved] + [one for one, _ in self.rejected]
             need(known or counts, f"`{subject}` may not reject")
             self.rejected.append(like)
             of_kind = sum(lost == like[1] for _, lost in self.rejected)
@@ -933,14 +945,14 @@ def check_signature_of(registry, submission, word, said, at_ms):
             rejects = {"aborted_at_ms": said["claimed_at_ms"], "lost_participants": said["lost"]}
         statement = {**statement, **rejects, "reason": said["reason"]}
     message = (tag + canonical(statement)).encode()
-    named = [one for one in registry if person(one["subject_id"]) == person(subject) and (tenant in one["tenants"] or "*" in one["tenants"])]
-    need(named, f"`{subject}` is not an approver")
+    listed = entry_of(registry, tenant, subject)
+    need(listed, f"`{subject}` is not an approver")
     member = "public_key" if signature["kind"] == "ed25519" else "credential_id"
-    keys = [key for key in named[0]["keys"] if key["kind"] == signature["kind"] and key[member] == signature[member]]
+    keys = [key for key in listed.get("keys", []) if key["kind"] == signature["kind"] and key[member] == signature[member]]
     need(keys, f"`{subject}` has no such key")
     key = keys[0]
     valid = key.get("not_before_ms", 0) <= at_ms < min(key.get("not_after_ms", at_ms + 1), key.get("revoked_at_ms", at_ms + 1))
-    need(valid and set(said["roles"]) <= set(named[0]["roles"]), f"the key or role of `{subject}` is not valid")
+    need(valid and set(said["roles"]) <= set(listed.get("roles", [])), f"the key or role of `{subject}` is not valid")
     if signature["kind"] == "ed25519":
         holds = ed25519(key["public_key"], bytes.fromhex(signature["signature"]), message)
     else:
@@ -948,16 +960,32 @@ def check_signature_of(registry, submission, word, said, at_ms):
     need(holds, f"`{subject}` did not sign this {word}")
 
 
+def entry_of(registry, tenant, subject):
+    """What the registry has of a subject for a tenant; empty if it is not listed."""
+    is_listed = lambda one: person(one["subject_id"]) == person(subject) and (tenant in one["tenants"] or "*" in one["tenants"])
+    return next(filter(is_listed, registry), {})
+
+
+def check_registered(roots, tenant, who):
+    """The roots say the same of a person as the gateway's registry did."""
+    if "approvers" in roots:
+        listed = entry_of(roots["approvers"]["approvers"], tenant, who["subject_id"])
+        known = {name: listed[name] for name in ("person", "attributes") if listed.get(name)}
+        need(who.get("registered", {}) == known, f"the roots say something else of `{who['subject_id']}`")
+
+
 def check_approvals(roots, submission, events, report):
     """Each approval and rejection is signed by its approver, and dated as its event."""
     signed, unsigned = 0, []
     required = roots.get("signed_approvals") == "required"
     last_ms = events[0]["at_ms"]
+    check_registered(roots, submission["tenant"], submission["submitter"])
     for event in events:
         change = event["change"]
         word = {"approval_recorded": "approval", "late_approval_recorded": "approval", "rejection_recorded": "rejection"}.get(change["type"])
         if word:
             said = change[word]
+            check_registered(roots, submission["tenant"], said)
             received = said["approved_at_ms" if word == "approval" else "rejected_at_ms"]
             back = received < event["at_ms"] == last_ms
             need(received == event["at_ms"] or back, f"the {word} has another time than its event")

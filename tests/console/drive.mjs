@@ -130,7 +130,7 @@ const scenarios = {
       signers[subject] = { page, session, authenticatorId, entry: JSON.parse(await text(page, '#entry')) };
     }
     const approvers = Object.entries(signers).map(([subject_id, { entry }]) => ({ subject_id, tenants: ['default'], roles: ['approver'], keys: [entry] }));
-    fs.writeFileSync(`${config.registry}.new`, JSON.stringify({ format: 'svc/approvers/v1', approvers }));
+    fs.writeFileSync(`${config.registry}.new`, JSON.stringify({ format: 'svc/approvers/v2', approvers }));
     fs.renameSync(`${config.registry}.new`, config.registry);
     const { page: alice } = signers.alice;
     const registered = () => alice.reload().then(() => alice.waitForSelector('main h1')).then(() => text(alice)).then((shown) => shown.includes('Passkey of localhost'));

@@ -25,7 +25,7 @@ fn drive(scenario: &str) -> String {
     assert!(sources.join("node_modules").exists(), "run `npm ci --prefix tests/console --ignore-scripts`");
     let folder = tempfile::tempdir().unwrap();
     let registry = folder.path().join("approvers.json");
-    fs::write(&registry, json!({"format": "svc/approvers/v1", "approvers": []}).to_string()).unwrap();
+    fs::write(&registry, json!({"format": "svc/approvers/v2", "approvers": []}).to_string()).unwrap();
     let signed = [
         ("signed_approvals", "required"),
         ("approvers_file", registry.to_str().unwrap()),

@@ -81,6 +81,7 @@ impl ClientBinding {
             client_id: self.client_id,
             subject_id: self.subject_id,
             roles: self.roles,
+            registered: None,
             scopes: self.scopes,
             cert_sha256: self.cert_sha256.as_deref().map(salted_digest).transpose()?,
             token_jti: self.token_jti.as_deref().map(salted_digest).transpose()?,

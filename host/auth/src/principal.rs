@@ -94,6 +94,7 @@ impl Identity {
             client_id: self.client_id.clone(),
             subject_id: self.subject_id.clone(),
             roles: self.roles.clone(),
+            registered: None,
             scopes: self.scopes.clone(),
             cert_sha256: self.cert_sha256.map(|hash| CredentialDigest::of(salt, &hash.to_string())),
             token_jti: self.token_jti.as_ref().map(|id| CredentialDigest::of(salt, &id.0)),

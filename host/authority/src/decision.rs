@@ -1,7 +1,7 @@
 //! Checks an admission request and builds the decision to be signed.
 
 use gateway_domain::admission::{AdmissionDecision, Derivation, Target};
-use gateway_domain::approval::{approvals_root, n_distinct_people};
+use gateway_domain::approval::{Approval, approvals_root, n_distinct_people};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32};
 use gateway_domain::intent::{Intent, key_id};
@@ -120,11 +120,11 @@ fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), R
         return Err(Refusal::NotAllowed);
     }
     let quorum = &policy.quorum;
-    let approved = |subject: &&String| operation.is_approved_by(subject);
-    if let Some(subject) = quorum.subjects.iter().find(|subject| !approved(subject)) {
+    if let Some(subject) = quorum.subjects.iter().find(|subject| !operation.has_approval_of(subject)) {
         return Err(Refusal::NotApproved { subject_id: subject.clone() });
     }
-    let counted = quorum.n_people().min(n_distinct_people(&operation.approvals));
+    let counts = |approval: &&Approval| quorum.counts(&approval.subject_id);
+    let counted = n_distinct_people(operation.approvals.iter().filter(counts));
     if !quorum.satisfied || quorum.check().is_err() || counted < quorum.required {
         return Err(Refusal::Quorum { counted, required: quorum.required });
     }

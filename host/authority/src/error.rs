@@ -40,6 +40,14 @@ pub enum Unverified {
         /// The reason.
         fault: ApprovalError,
     },
+    /// The operation says something else of its submitter than the authority's registry.
+    #[error("submitter `{subject_id}`: `{}`: {fault}", fault.as_str())]
+    Submitter {
+        /// The submitter.
+        subject_id: String,
+        /// The reason.
+        fault: ApprovalError,
+    },
     /// Too few people approved.
     #[error("the operation has {n_approved} of {required} required approvals")]
     TooFew {
@@ -104,6 +112,9 @@ impl Unverified {
     /// Whether the same operation can never be decided. Otherwise it may be later: with another bundle, clock, or version of either side.
     #[must_use]
     pub const fn is_final(&self) -> bool {
+        if let Self::Submitter { fault, .. } = self {
+            return !fault.passes();
+        }
         matches!(self, Self::Events(_) | Self::TooFew { .. } | Self::OtherPayment | Self::Refused(_))
     }
 }

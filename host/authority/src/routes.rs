@@ -113,7 +113,9 @@ fn failed() -> ErrorAnswer {
 fn error(unverified: &Unverified) -> ErrorAnswer {
     let message = unverified.to_string();
     match unverified {
-        Unverified::Approval { fault, .. } if fault.passes() => ErrorAnswer::unavailable(message),
+        Unverified::Approval { fault, .. } | Unverified::Submitter { fault, .. } if fault.passes() => {
+            ErrorAnswer::unavailable(message)
+        }
         Unverified::NotRepeated(RepeatError::Host(_)) => ErrorAnswer::unavailable(message),
         Unverified::NotRecorded(failure) => {
             tracing::error!(reason = error_chain(failure), "a decision could not be recorded");
@@ -128,6 +130,7 @@ fn error(unverified: &Unverified) -> ErrorAnswer {
         Unverified::Superseded(_) => ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_SUPERSEDED, message),
         Unverified::Bundle(error) => bundle_error(error),
         Unverified::Approval { .. }
+        | Unverified::Submitter { .. }
         | Unverified::Events(_)
         | Unverified::TooFew { .. }
         | Unverified::Refused(_)

@@ -56,7 +56,8 @@ pub(crate) fn known<'a>(
         rules,
         key: key.filter(|_| has_key).map(KnownKey::of),
         intent: &operation.intent,
-        submitter: &operation.submitter.subject_id,
+        submitter: &operation.submitter,
+        approvals: &operation.approvals,
         now: Some(now),
     }
 }

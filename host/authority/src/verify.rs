@@ -9,6 +9,7 @@ use crate::verified::{Verified, known};
 use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::{ApprovalSubject, SigningRule, n_distinct_people};
+use gateway_domain::binding::ClientBinding;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::evidence::{self, ChainedEvent};
 use gateway_domain::ids::Hex32;
@@ -155,7 +156,8 @@ impl Verifier {
         Err(Unverified::Times { not_before_ms: not_before_ms.0, not_after_ms: not_after_ms.0, now_ms: now.0 })
     }
 
-    /// Each approval must count by the authority's own registry, and enough different people must have approved.
+    /// Each approval must count by the authority's own registry, which must know the submitter as the operation does, and enough different
+    /// people must have approved.
     fn check_approvals(&self, operation: &Operation, now: EpochMs) -> Result<(), Unverified> {
         let subject = ApprovalSubject {
             tenant: &operation.tenant,
@@ -166,16 +168,19 @@ impl Verifier {
         };
         for approval in &operation.approvals {
             self.signed_approvals
-                .check(&subject.statement(approval), approval.signature.as_deref(), now)
+                .check_approval(&subject, approval, now)
                 .map_err(|fault| Unverified::Approval { subject_id: approval.subject_id.clone(), fault })?;
         }
         let required = self.n_required(operation.intent.operation_type());
-        let counted = self.rules.counted(&operation.approvals, subject.submitter);
+        let counted = self.rules.counted(&operation.approvals, &operation.submitter);
         let n_approved = n_distinct_people(counted);
         if n_approved < required {
             return Err(Unverified::TooFew { n_approved, required });
         }
-        Ok(())
+        let ClientBinding { subject_id, registered, .. } = &operation.submitter;
+        self.signed_approvals
+            .check_registered(&operation.tenant, subject_id, registered.as_deref())
+            .map_err(|fault| Unverified::Submitter { subject_id: subject_id.clone(), fault })
     }
 
     /// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is

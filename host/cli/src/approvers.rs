@@ -1,10 +1,11 @@
-//! `operation-gateway approvers …`: checks a registry of approvers, creates approvers' keys, and signs approvals, rejections and aborts.
+//! `operation-gateway approvers …`: checks or converts a registry of approvers, creates approvers' keys, and signs approvals, rejections and aborts.
 
 use crate::{finish, with_path};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::approval::{
-    Approvable, ApprovalSignature, AwaitingView, KeyEntry, Signature, Validity, Word,
+    Approvable, ApprovalSignature, Approvers, ApproversFile, AwaitingView, KeyEntry, Signature, Validity,
+    Word,
 };
 use gateway_domain::ids::Hex32;
 use gateway_domain::roster::ParticipantIndex;
@@ -30,6 +31,11 @@ const VIEW_BYTES_MAX: u64 = 1024 * 1024;
 pub enum ApproversCommand {
     /// Check a registry of approvers and print what it contains
     Check {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print a registry of the format before, svc/approvers/v1, in the present one
+    Convert {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -83,6 +89,7 @@ pub struct Sign {
 pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
     let done = match command {
         ApproversCommand::Check { file } => check(file, now),
+        ApproversCommand::Convert { file } => convert(file),
         ApproversCommand::Key { file } => create_key(file),
         ApproversCommand::Sign(sign) => sign_statement(sign, now),
     };
@@ -96,12 +103,39 @@ fn check(path: &Path, now: EpochMs) -> Result<Lines, Fault> {
     for entry in &approvers.file().approvers {
         let (tenants, roles) = (entry.tenants.join(","), entry.roles.join(","));
         lines.add(format_args!("{}  tenants {tenants}  roles {roles}", entry.subject_id));
+        if let Some(person) = &entry.person {
+            lines.add(format_args!("  person {person}"));
+        }
+        for (name, value) in &entry.attributes {
+            lines.add(format_args!("  {name} {value}"));
+        }
         for key in &entry.keys {
             let validity = describe_validity(key.validity(), now);
             lines.add(format_args!("  {}  {validity}", describe_key(key)));
         }
     }
-    lines.add(format_args!("{} approvers", approvers.file().approvers.len()));
+    for (person, subjects) in approvers.doubles() {
+        let subjects = subjects.into_iter().map(|subject| format!("`{subject}`")).collect::<Vec<_>>();
+        let n_subjects = subjects.len();
+        lines.add(format_args!(
+            "person `{}` has {n_subjects} subjects, which count once: {}",
+            person.as_str(),
+            subjects.join(", "),
+        ));
+    }
+    lines.add(format_args!("{} subjects", approvers.file().approvers.len()));
+    Ok(lines)
+}
+
+/// Prints the registry in the present format, if it is valid.
+fn convert(path: &Path) -> Result<Lines, Fault> {
+    let converted = gateway_service::approvers::read(path).and_then(|text| {
+        let file = ApproversFile::convert(&text)?;
+        Approvers::new(file.clone())?;
+        Ok(file)
+    });
+    let mut lines = Lines::new();
+    lines.add_json_pretty(&converted.map_err(|error| with_path(path, error.as_ref()))?)?;
     Ok(lines)
 }
 

@@ -28,6 +28,7 @@ pub use view::{Approvable, AwaitingView, ViewError};
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use crate::names;
+use crate::people::{self, Registered};
 use crate::roster::ParticipantIndex;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct Approval {
     pub subject_id: String,
     /// The approver's roles.
     pub roles: Vec<String>,
+    /// What the gateway's registry said of the subject when it received the approval; absent if nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub registered: Option<Box<Registered>>,
     /// The time by the approver's clock, milliseconds since 1970.
     // Unverified, but covered by the signature.
     pub claimed_at_ms: i64,
@@ -71,6 +75,9 @@ pub struct Rejection {
     pub subject_id: String,
     /// The approver's roles.
     pub roles: Vec<String>,
+    /// See [`Approval::registered`].
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub registered: Option<Box<Registered>>,
     /// The reason, for people.
     pub reason: String,
     /// For an abort, the receivers of new shares that are lost; empty before the result is certain. `None` before the admission.
@@ -85,13 +92,28 @@ pub struct Rejection {
     pub signature: Option<Box<ApprovalSignature>>,
 }
 
+impl Approval {
+    /// The person who approved: see [`people::person`].
+    #[must_use]
+    pub fn person(&self) -> &str {
+        people::person(&self.subject_id, self.registered.as_deref())
+    }
+}
+
 impl Rejection {
+    /// The person who rejected: see [`people::person`].
+    #[must_use]
+    pub fn person(&self) -> &str {
+        people::person(&self.subject_id, self.registered.as_deref())
+    }
+
     /// What the subject's approval would be, to find out whether the policy counts it.
     #[must_use]
     pub fn as_approval(&self) -> Approval {
         Approval {
             subject_id: self.subject_id.clone(),
             roles: self.roles.clone(),
+            registered: self.registered.clone(),
             claimed_at_ms: self.claimed_at_ms,
             approved_at_ms: self.rejected_at_ms,
             signature: None,
@@ -99,7 +121,7 @@ impl Rejection {
     }
 }
 
-/// Digest of the approvals of an intent, with their signatures, which the admission decision includes.
+/// Digest of the approvals of an intent, with their signatures and what the registry says of the approvers, which the admission decision includes.
 pub fn approvals_root(intent_hash: Hex32, approvals: &[Approval]) -> Result<Hex32, CanonicalError> {
     #[derive(Serialize)]
     struct Approved<'a> {
@@ -113,6 +135,6 @@ pub fn approvals_root(intent_hash: Hex32, approvals: &[Approval]) -> Result<Hex3
 #[must_use]
 pub fn n_distinct_people<'a>(approvals: impl IntoIterator<Item = &'a Approval>) -> u32 {
     let people: BTreeSet<_> =
-        approvals.into_iter().map(|approval| names::compared(&approval.subject_id)).collect();
+        approvals.into_iter().map(|approval| names::compared(approval.person())).collect();
     u32::try_from(people.len()).unwrap_or(u32::MAX)
 }

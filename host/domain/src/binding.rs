@@ -2,6 +2,7 @@
 
 use crate::canonical;
 use crate::ids::{Hex32, Tenant};
+use crate::people::{self, Registered};
 use serde::{Deserialize, Serialize};
 
 /// The client that submitted an operation.
@@ -15,6 +16,9 @@ pub struct ClientBinding {
     pub subject_id: String,
     /// The subject's roles.
     pub roles: Vec<String>,
+    /// What the gateway's registry of approvers said of the subject at the submission; absent if nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub registered: Option<Box<Registered>>,
     /// The caller's scopes.
     pub scopes: Vec<String>,
     /// Salted digest of the client certificate's SHA-256, if there is a certificate.
@@ -60,6 +64,12 @@ impl CredentialDigest {
 pub const TENANT_DEFAULT: &str = "default";
 
 impl ClientBinding {
+    /// The person who submitted: see [`people::person`].
+    #[must_use]
+    pub fn person(&self) -> &str {
+        people::person(&self.subject_id, self.registered.as_deref())
+    }
+
     /// The tenant that operations of this client belong to.
     #[must_use]
     pub fn tenant(&self) -> Tenant {

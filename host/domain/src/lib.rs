@@ -26,6 +26,7 @@ pub mod node_log;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod operation;
+pub mod people;
 pub mod policy;
 pub mod receipt;
 pub mod redaction;

@@ -16,6 +16,7 @@ pub fn submitter(subject: &str) -> ClientBinding {
         client_id: "client-1".to_owned(),
         subject_id: subject.to_owned(),
         roles: vec!["submitter".to_owned()],
+        registered: None,
         scopes: vec![],
         cert_sha256: None,
         token_jti: None,
@@ -28,6 +29,7 @@ pub fn approval(subject_id: &str, claimed_at_ms: i64) -> Approval {
     Approval {
         subject_id: subject_id.to_owned(),
         roles: vec!["approver".to_owned()],
+        registered: None,
         claimed_at_ms,
         approved_at_ms: EpochMs(u64::try_from(claimed_at_ms).unwrap_or_default()),
         signature: None,

@@ -111,7 +111,7 @@ def entry(device, **validity):
             "public_key": device.public_hex(), "rp_id": RP, "origins": [ORIGIN], **validity}
 
 
-REGISTRY = {"format": "svc/approvers/v1", "approvers": [
+REGISTRY = {"format": "svc/approvers/v2", "approvers": [
     {"subject_id": "alice", "tenants": ["default"], "roles": ["approver"], "keys": [
         entry(ALICE), entry(ALICE_2), entry(OLD, not_after_ms=NOW), entry(GONE, revoked_at_ms=NOW), entry(SOON, not_before_ms=NOW + 1)]},
     {"subject_id": "bob", "tenants": ["default"], "roles": ["approver", "treasurer"], "keys": [entry(BOB)]},

@@ -6,8 +6,10 @@ use crate::policy::check_evaluated;
 use crate::ports::{Asked, Record};
 use crate::session::{Session, Target, Targeted, UseCase};
 use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature, LapsedApproval, Statement};
+use gateway_domain::ids::Tenant;
 use gateway_domain::key::fit::KEY_NOT_ACTIVE;
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
+use gateway_domain::people::Registered;
 use gateway_domain::policy::{self, DecisionId, Moment};
 use gateway_domain::time::EpochMs;
 
@@ -54,6 +56,7 @@ impl UseCase for Targeted<Approve> {
         let approval = Approval {
             subject_id: approve.subject_id.clone(),
             roles: approve.roles.clone(),
+            registered: engine.registered(&session.operation.tenant, &approve.subject_id)?,
             claimed_at_ms: approve.claimed_at_ms,
             approved_at_ms: engine.ports.clock.now(),
             signature: approve.signature.clone(),
@@ -151,6 +154,19 @@ impl Inner {
         })
     }
 
+    /// What the registry of approvers says of a subject.
+    ///
+    /// # Errors
+    /// [`Unavailable`] while the registry cannot be read.
+    pub(crate) fn registered(
+        &self,
+        tenant: &Tenant,
+        subject_id: &str,
+    ) -> Result<Option<Box<Registered>>, Unavailable> {
+        let registered = self.rules.signed_approvals.registered(tenant, subject_id);
+        registered.map_err(|fault| Unavailable::new(Dependency::Policy, fault.to_string()))
+    }
+
     /// Records a refused approval. The record is permanent, so it takes a token from the client's quota, like a submission.
     pub(crate) async fn record_refused_approval(
         &self,
@@ -176,7 +192,7 @@ impl Inner {
         approval: &Approval,
         sender: Sender<'_>,
     ) -> Result<Option<policy::Outcome>, EngineError> {
-        if !approval_is_open(operation, &approval.subject_id) {
+        if !approval_is_open(operation, approval.person()) {
             return Ok(None);
         }
         self.evaluate_with(operation, approval, sender).await.map(Some)

@@ -219,6 +219,7 @@ fn provisioner(submission: &Submission) -> ClientBinding {
         client_id: PROVISIONER.to_owned(),
         subject_id: "auto-provision".to_owned(),
         roles: Vec::new(),
+        registered: None,
         scopes: Vec::new(),
         cert_sha256: None,
         token_jti: None,

@@ -8,6 +8,7 @@ use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::names::is_same_person;
 use gateway_domain::operation::{Operation, Phase};
+use gateway_domain::people;
 
 /// The operations that are looked at for a page of those that await someone.
 const CANDIDATES_MAX: u32 = 200;
@@ -115,10 +116,13 @@ pub(crate) fn sound<T>(read: Result<Option<T>, ReadError>) -> Result<Option<T>, 
 
 impl Inner {
     fn awaits(&self, operation: &Operation, subject: &str) -> bool {
+        // Without a registry that can be read, a subject is its own person.
+        let registered = self.rules.signed_approvals.registered(&operation.tenant, subject).ok().flatten();
+        let person = people::person(subject, registered.as_deref());
         operation.phase == Phase::PendingApproval
-            && !is_same_person(&operation.submitter.subject_id, subject)
-            && !operation.is_rejected_by(subject)
-            && (!operation.is_approved_by(subject) || self.has_lapsed(operation, subject))
+            && !is_same_person(operation.submitter.person(), person)
+            && !operation.is_rejected_by(person)
+            && (!operation.is_approved_by(person) || self.has_lapsed(operation, subject))
     }
 
     /// Whether the subject has to approve again, though that is not recorded yet.

@@ -134,7 +134,7 @@ impl Engine {
             _ => Vec::new(),
         };
         // The newer reason follows below.
-        let approves_again = |one: &&LapsedApproval| operation.is_approved_by(&one.subject_id);
+        let approves_again = |one: &&LapsedApproval| operation.has_approval_of(&one.subject_id);
         let recorded = operation.lapsed_approvals.iter().filter(|one| !approves_again(one)).cloned();
         recorded.chain(lapsed).collect()
     }
@@ -157,7 +157,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `RateLimited`, `Invalid`, `Refused`, `Damaged`, `Unavailable`.
     pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
-        let Preview { tenant, submitter, intent, approvals, request_id } = preview;
+        let Preview { tenant, mut submitter, intent, mut approvals, request_id } = preview;
         let taken = self.0.previews.take(&tenant, &submitter.client_id, self.now());
         taken.map_err(EngineError::previews_limited)?;
         self.0.check_participants(&intent)?;
@@ -165,6 +165,10 @@ impl Engine {
         let key = self.0.ports.reads.key_load(intent::key_id(&tenant, &key_ref)?).await?;
         if let Some(key) = key.as_ref().filter(|key| !key.is_name_free()) {
             check_key(&intent, key)?;
+        }
+        submitter.registered = self.0.registered(&tenant, &submitter.subject_id)?;
+        for approval in &mut approvals {
+            approval.registered = self.0.registered(&tenant, &approval.subject_id)?;
         }
         let input = Input {
             moment: Moment::Preview,

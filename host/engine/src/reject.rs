@@ -81,6 +81,7 @@ impl UseCase for Targeted<Reject> {
         let rejection = Rejection {
             subject_id: reject.subject_id.clone(),
             roles: reject.roles.clone(),
+            registered: engine.registered(&session.operation.tenant, &reject.subject_id)?,
             reason: reject.reason.clone(),
             lost: reject.lost.clone(),
             claimed_at_ms: reject.claimed_at_ms,
@@ -95,7 +96,7 @@ impl UseCase for Targeted<Reject> {
         }
         let (approval, requester) = (rejection.as_approval(), reject.requester.as_ref());
         let sender = Sender { requester, request_id: reject.request_id.as_deref() };
-        let policy = match session.operation.needs_evaluation_of(&reject.subject_id) {
+        let policy = match session.operation.needs_evaluation_of(rejection.person()) {
             true => Some(engine.evaluate_with(&session.operation, &approval, sender).await?),
             false => None,
         };

@@ -208,12 +208,14 @@ impl Inner {
         let named = keys.subject.as_ref().and_then(CustodyKey::generated_artifact_ref);
         let intent = submit.intent.clone().naming(named);
         let intent_hash = intent.hash()?;
+        let registered = self.registered(&submit.tenant, &submit.submitter.subject_id)?;
+        let submitter = ClientBinding { registered, ..submit.submitter.clone() };
         let request = policy::Request {
             moment: Moment::Submit,
             intent_hash,
             tenant: &submit.tenant,
             key_ref: &key.key_ref,
-            submitter: &submit.submitter,
+            submitter: &submitter,
             intent: &intent,
             approvals: &[],
         };
@@ -223,7 +225,7 @@ impl Inner {
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, submit.asked(), &request, policy, token).await?);
         }
-        let Submit { tenant, submitter, body_digest, unknown_fields, .. } = submit.clone();
+        let Submit { tenant, body_digest, unknown_fields, .. } = submit.clone();
         let submission = Submission {
             operation_id: id,
             tenant,

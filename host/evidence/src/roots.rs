@@ -10,7 +10,7 @@
 //!   "keys": { "<key_id>": "<profile>:<public key>" },
 //!   "bundles": ["<bundle_hash>"],
 //!   "facts": { "<name of a policy fact>": ["<an allowed value>"] },
-//!   "approvers": { "format": "svc/approvers/v1", … },
+//!   "approvers": { "format": "svc/approvers/v2", … },
 //!   "signed_approvals": "required"
 //! }
 //! ```

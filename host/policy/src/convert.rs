@@ -1,21 +1,21 @@
 //! Converts the domain's requests to the contract's records, and the contract's verdicts to the domain's.
 
 use crate::bindings::svc::policy::types as wit;
-use gateway_domain::approval::Approval;
+use crate::fault::quoted;
+use gateway_domain::approval::{Approval, n_distinct_people};
+use gateway_domain::binding::ClientBinding;
 use gateway_domain::intent::{AssetAction, Intent, KeyCreate, Lifecycle, OperationType, Payment};
 use gateway_domain::names::compared;
+use gateway_domain::people::Registered;
 use gateway_domain::policy::{Decision, Group, Moment, Operand, Quorum, Request, Statement};
 use gateway_domain::roster::{Roster, Threshold};
 use std::borrow::Cow;
 
-/// Lists and texts that the domain has in another form. The contract's records borrow from here. Subject ids are in the form in which they
-/// are compared, so that two are one person for a policy if and only if they are equal.
+/// Lists and texts that the domain has in another form. The contract's records borrow from here.
 pub(crate) struct Owned<'a> {
-    submitter: Cow<'a, str>,
-    approvers: Vec<Cow<'a, str>>,
+    submitter: Person<'a>,
+    approvers: Vec<Person<'a>>,
     intent_hash: String,
-    submitter_roles: Vec<&'a str>,
-    approver_roles: Vec<Vec<&'a str>>,
     participants: Vec<u16>,
     public_fields: Vec<(&'a str, &'a str)>,
     digests: [String; 2],
@@ -38,11 +38,9 @@ impl<'a> Owned<'a> {
             | Intent::Recover(_) => (Vec::new(), [String::new(), String::new()]),
         };
         Self {
-            submitter: compared(&request.submitter.subject_id),
-            approvers: request.approvals.iter().map(|approval| compared(&approval.subject_id)).collect(),
+            submitter: Person::submitter(request.submitter),
+            approvers: request.approvals.iter().map(Person::approver).collect(),
             intent_hash: request.intent_hash.to_string(),
-            submitter_roles: strs(&request.submitter.roles),
-            approver_roles: request.approvals.iter().map(|approval| strs(&approval.roles)).collect(),
             participants: participants(request.intent)
                 .map(|roster| roster.iter().map(|index| index.0).collect())
                 .unwrap_or_default(),
@@ -64,11 +62,8 @@ impl<'a> Owned<'a> {
     pub(crate) fn approvals<'b>(&'b self, approvals: &'b [Approval]) -> Vec<wit::Approval<'b>> {
         approvals
             .iter()
-            .zip(self.approvers.iter().zip(&self.approver_roles))
-            .map(|(approval, (subject_id, roles))| wit::Approval {
-                by: person(subject_id, roles),
-                at_ms: approval.approved_at_ms.0,
-            })
+            .zip(&self.approvers)
+            .map(|(approval, by)| wit::Approval { by: by.record(), at_ms: approval.approved_at_ms.0 })
             .collect()
     }
 
@@ -83,7 +78,7 @@ impl<'a> Owned<'a> {
             tenant: &request.tenant.0,
             key_ref: &request.key_ref.0,
             client_id: &request.submitter.client_id,
-            submitter: person(&self.submitter, &self.submitter_roles),
+            submitter: self.submitter.record(),
             intent: self.intent(request.intent),
             participants: &self.participants,
             threshold: threshold(request.intent).map(|threshold| threshold.0),
@@ -141,9 +136,40 @@ fn payment_record(payment: &Payment) -> wit::Payment<'_> {
     }
 }
 
-/// A subject of its own person.
-const fn person<'a>(subject_id: &'a str, roles: &'a [&'a str]) -> wit::Person<'a> {
-    wit::Person { person: subject_id, subject_id, roles, attributes: &[] }
+/// A submitter or approver. Names are in the form in which they are compared, so that two are one person for a policy if and only if they are
+/// equal.
+struct Person<'a> {
+    subject_id: Cow<'a, str>,
+    /// `None` if it is the subject id.
+    person: Option<Cow<'a, str>>,
+    roles: Vec<&'a str>,
+    attributes: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Person<'a> {
+    fn submitter(submitter: &'a ClientBinding) -> Self {
+        Self::of(&submitter.subject_id, &submitter.roles, submitter.registered.as_deref())
+    }
+
+    fn approver(approval: &'a Approval) -> Self {
+        Self::of(&approval.subject_id, &approval.roles, approval.registered.as_deref())
+    }
+
+    fn of(subject_id: &'a str, roles: &'a [String], registered: Option<&'a Registered>) -> Self {
+        let attributes = registered.into_iter().flat_map(|registered| &registered.attributes);
+        Self {
+            subject_id: compared(subject_id),
+            person: registered.and_then(|registered| registered.person.as_deref()).map(compared),
+            roles: strs(roles),
+            attributes: attributes.map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+        }
+    }
+
+    fn record(&self) -> wit::Person<'_> {
+        let person = self.person.as_deref().unwrap_or(&self.subject_id);
+        let Self { subject_id, roles, attributes, .. } = self;
+        wit::Person { person, subject_id, roles, attributes }
+    }
 }
 
 fn key_create<'a>(create: &'a KeyCreate, chains: &'a [&'a str]) -> wit::KeyChange<'a> {
@@ -229,19 +255,66 @@ pub(crate) fn statements(statements: Vec<wit::Statement>) -> Vec<Statement> {
 /// The quorum with each subject id as its first approval spells it, in place of the form that the policy was given.
 ///
 /// # Errors
-/// The first subject id of a person who did not approve.
+/// For people: it counts a person who did not approve, or one person as two subjects.
 pub(crate) fn quorum(quorum: wit::Quorum, approvals: &[Approval]) -> Result<Quorum, String> {
     let spelling = |subject: String| {
-        let approval = approvals.iter().find(|approval| compared(&approval.subject_id) == subject.as_str());
-        approval.map(|approval| approval.subject_id.clone()).ok_or(subject)
+        let mut approvals = approvals.iter();
+        let approval = approvals.find(|approval| compared(&approval.subject_id) == subject.as_str());
+        let spelled = approval.map(|approval| approval.subject_id.clone());
+        spelled.ok_or_else(|| format!("the quorum counts {}, who did not approve", quoted(&subject)))
     };
     let spelled = |subjects: Vec<String>| subjects.into_iter().map(spelling).collect::<Result<Vec<_>, _>>();
     let group =
         |it: wit::Group| spelled(it.have).map(|have| Group { name: it.name, needed: it.needed, have });
-    Ok(Quorum {
+    let quorum = Quorum {
         subjects: spelled(quorum.subjects)?,
         required: quorum.required,
         satisfied: quorum.satisfied,
         groups: quorum.groups.into_iter().map(group).collect::<Result<_, _>>()?,
-    })
+    };
+    if approvals.iter().any(|approval| approval.registered.is_some()) {
+        let counted = approvals.iter().filter(|approval| quorum.counts(&approval.subject_id));
+        if n_distinct_people(counted) < quorum.n_people() {
+            return Err("the quorum counts one person as two subjects".to_owned());
+        }
+    }
+    Ok(quorum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_domain::samples::{approval, submitter};
+    use std::collections::BTreeMap;
+
+    fn registered(person: Option<&str>, team: &str) -> Option<Box<Registered>> {
+        let attributes = BTreeMap::from([("team".to_owned(), team.to_owned())]);
+        Registered { person: person.map(str::to_owned), attributes }.checked().unwrap()
+    }
+
+    #[test]
+    fn policy_sees_persons_and_attributes_of_the_registry() {
+        let carol = ClientBinding { registered: registered(Some("C.May"), "sales"), ..submitter("Carol") };
+        let shown = Person::submitter(&carol);
+        let wit::Person { person, subject_id, roles, attributes } = shown.record();
+        assert_eq!((person, subject_id, roles), ("c.may", "carol", &["submitter"][..]));
+        assert_eq!(attributes, [("team", "sales")]);
+        let alice = approval("Alice", 1);
+        let shown = Person::approver(&alice);
+        let record = shown.record();
+        assert_eq!((record.person, record.subject_id, record.attributes), ("alice", "alice", &[][..]));
+    }
+
+    #[test]
+    fn quorum_that_counts_one_person_as_two_subjects_is_refused() {
+        let phone = Approval { registered: registered(Some("ALICE"), "treasury"), ..approval("phone", 1) };
+        let approvals = [approval("Alice", 1), phone, approval("bob", 1)];
+        let of = |subjects: &[&str]| {
+            let subjects = subjects.iter().map(|subject| (*subject).to_owned()).collect();
+            quorum(wit::Quorum { subjects, required: 2, satisfied: true, groups: vec![] }, &approvals)
+        };
+        assert_eq!(of(&["alice", "bob"]).unwrap().subjects, ["Alice", "bob"]);
+        assert_eq!(of(&["alice", "phone"]).unwrap_err(), "the quorum counts one person as two subjects");
+        assert_eq!(of(&["alice", "eve"]).unwrap_err(), "the quorum counts `eve`, who did not approve");
+    }
 }

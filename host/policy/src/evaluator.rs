@@ -281,12 +281,8 @@ impl Evaluator {
         if let Some(undeclared) = reason.or(obligation) {
             return Err(fault(FaultKind::UndeclaredCode, quoted(&undeclared.code)));
         }
-        let quorum = convert::quorum(quorum, request.approvals).map_err(|subject| {
-            fault(
-                FaultKind::BadOutput,
-                format!("the quorum counts {}, who did not approve", quoted(&subject)),
-            )
-        })?;
+        let quorum = convert::quorum(quorum, request.approvals);
+        let quorum = quorum.map_err(|what| fault(FaultKind::BadOutput, what))?;
         quorum.check().map_err(|what| fault(FaultKind::BadOutput, what))?;
         let (reasons, obligations) = (convert::statements(reasons), convert::statements(obligations));
         Ok(Verdict { decision: convert::decision(decision), reasons, obligations, quorum })

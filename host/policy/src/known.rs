@@ -17,10 +17,13 @@
 //! A fact of the key or of a signature is absent exactly if the operation has no key or no such output yet.
 
 use crate::calendar;
+use gateway_domain::approval::Approval;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
+use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::EpochName;
 use gateway_domain::intent::{Intent, SigningTerms, Taproot};
 use gateway_domain::key::{CustodyKey, KeyState};
+use gateway_domain::names::is_same_person;
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::{FactRead, Outcome, SpendingTotals, join};
 use gateway_domain::time::EpochMs;
@@ -40,8 +43,10 @@ pub struct Known<'a> {
     pub key: Option<KnownKey<'a>>,
     /// The requested work.
     pub intent: &'a Intent,
-    /// The subject that submitted the operation.
-    pub submitter: &'a str,
+    /// The client that submitted the operation.
+    pub submitter: &'a ClientBinding,
+    /// The approvals over which the policy was evaluated.
+    pub approvals: &'a [Approval],
     /// The verifier's clock; `None` at the execution, which may be long after the evaluation.
     pub now: Option<EpochMs>,
 }
@@ -125,7 +130,9 @@ impl Known<'_> {
         if n_counted < required {
             return Err(Disagreement::TooFew { n_counted, required });
         }
-        if self.rules.separation_of_duties && outcome.quorum.counts(self.submitter) {
+        let is_own = |approval: &&Approval| is_same_person(approval.person(), self.submitter.person());
+        let mut own = self.approvals.iter().filter(is_own);
+        if self.rules.separation_of_duties && own.any(|one| outcome.quorum.counts(&one.subject_id)) {
             return Err(Disagreement::CountsSubmitter);
         }
         Ok(())
@@ -209,8 +216,12 @@ fn merkle_root(terms: Option<&SigningTerms>) -> Option<Cow<'static, str>> {
 mod tests {
     use super::*;
     use gateway_domain::intent::PublicationMode;
+    use gateway_domain::people::Registered;
     use gateway_domain::policy::Decision;
+    use gateway_domain::samples::{approval, submitter};
     use gateway_domain::testing::samples::{Kind, hex32, intent, verdict};
+
+    use std::sync::LazyLock;
 
     const NOW: EpochMs = EpochMs(1_000_000);
 
@@ -220,12 +231,14 @@ mod tests {
 
     /// Knows a key of three holders, two of whom sign; permits two recipients, requires two approvals, separates duties.
     fn known<'a>(intent: &'a Intent, epoch: &'a EpochName) -> Known<'a> {
+        static SUBMITTER: LazyLock<ClientBinding> = LazyLock::new(|| submitter("carol"));
         let permitted_recipients = "acct-2, acct-3".to_owned();
         Known {
             rules: Rules { permitted_recipients, required_approvals: 2, separation_of_duties: true },
             key: Some(KnownKey::new(epoch, 2, [0, 1, 2])),
             intent,
-            submitter: "carol",
+            submitter: &SUBMITTER,
+            approvals: &[],
             now: Some(NOW),
         }
     }
@@ -366,7 +379,12 @@ mod tests {
     #[test]
     fn outcome_must_allow_and_count_enough_people_without_the_submitter() {
         let (intent, epoch) = (sample(Kind::Payment), EpochName("7".to_owned()));
-        let known = known(&intent, &epoch);
+        let approvals = ["alice", "bob", "carol", "Carol", "phone"].map(|subject| {
+            let person = (subject == "phone").then(|| "CAROL".to_owned());
+            let registered = Registered { person, ..Registered::default() }.checked().unwrap();
+            Approval { registered, ..approval(subject, 1) }
+        });
+        let known = Known { approvals: &approvals, ..known(&intent, &epoch) };
         let checked = |subjects: &[&str], required: u32, decision| {
             let subjects: Vec<_> = subjects.iter().map(ToString::to_string).collect();
             known.check_outcome(&Outcome { decision, ..verdict(&subjects, required) })
@@ -381,6 +399,8 @@ mod tests {
         assert_eq!(twice, Err(Disagreement::TooFew { n_counted: 1, required: 2 }), "one person");
         let twin = checked(&["alice", "Carol"], 2, Decision::Allow);
         assert_eq!(twin, Err(Disagreement::CountsSubmitter));
+        let other_subject = checked(&["alice", "phone"], 2, Decision::Allow);
+        assert_eq!(other_subject, Err(Disagreement::CountsSubmitter), "the submitter as another subject");
         let own = ["alice", "carol"];
         assert_eq!(checked(&own, 2, Decision::Allow), Err(Disagreement::CountsSubmitter));
         let joint =

@@ -209,6 +209,7 @@ fn filler(number: u64) -> Event {
         client_id: "treasury-desk".into(),
         subject_id: "carol".into(),
         roles: vec!["operator".into()],
+        registered: None,
         scopes: vec!["operations.sign".into()],
         cert_sha256: Some(CredentialDigest::of(Hex32::ZERO, "certificate")),
         token_jti: None,

@@ -9,7 +9,8 @@ use operation_gateway::SystemClock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A registry of four approvers with a key each. Bob also has an authenticator, with which he signs; Tina is also a treasurer.
+/// A registry of four approvers with a key each. Bob also has an authenticator, with which he signs; Tina is also a treasurer; Alice is also the
+/// subject `phone`, and Carol has a team.
 pub(crate) struct Signers {
     folder: TempDir,
     path: String,
@@ -28,11 +29,20 @@ impl Signers {
     /// The registry's entries.
     pub(crate) fn entries(&self) -> Vec<Value> {
         let entry = |subject: &str, roles: &[&str], keys: &[Value]| json!({ "subject_id": subject, "tenants": ["default"], "roles": roles, "keys": keys });
+        let with = |mut entry: Value, member: &str, value: Value| {
+            entry[member] = value;
+            entry
+        };
         vec![
             entry("alice", &["approver"], &[key_entry(&key(1))]),
             entry("bob", &["approver"], &[key_entry(&key(2)), self.device.entry()]),
             entry("tina", &["approver", "treasurer"], &[key_entry(&key(3))]),
-            entry("carol", &["approver"], &[key_entry(&key(4))]),
+            with(
+                entry("carol", &["approver"], &[key_entry(&key(4))]),
+                "attributes",
+                json!({ "team": "sales" }),
+            ),
+            with(entry("phone", &["approver"], &[key_entry(&key(5))]), "person", json!("alice")),
         ]
     }
 
@@ -67,6 +77,7 @@ impl Signers {
             "alice" => signs(1),
             "tina" => signs(3),
             "carol" => signs(4),
+            "phone" => signs(5),
             other => panic!("{other} signs nothing"),
         })
     }

@@ -77,7 +77,7 @@ fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
     let file = people.path().join("approvers.json").display().to_string();
     fs::write(&file, registry(&[first, second])).unwrap();
     let (code, out, err) = run(people.path(), &[], &["approvers", "check", &file]);
-    assert!(code == 0 && out.ends_with("2 approvers\n") && out.matches("  valid").count() == 2, "{out}{err}");
+    assert!(code == 0 && out.ends_with("2 subjects\n") && out.matches("  valid").count() == 2, "{out}{err}");
 
     let overrides = [("signed_approvals", "required"), ("approvers_file", file.as_str())];
     let process = Process::start(folder.path(), None, &overrides);
@@ -233,11 +233,32 @@ fn invalid_registry_is_a_one_line_error() {
     let check = || run(folder.path(), &[], &["approvers", "check", signers.path()]);
     let (code, out, _) = check();
     assert!(code == 0 && out.contains("webauthn FBQUFBQUFBQUFBQUFBQUFA of approve.example"), "{out}");
+    for line in
+        ["  team sales\n", "person `alice` has 2 subjects, which count once: `alice`, `phone`\n5 subjects\n"]
+    {
+        assert!(out.contains(line), "{out}");
+    }
     let twice = [signers.entries(), signers.entries()].concat();
     fs::write(signers.path(), registry(&twice)).unwrap();
     let err = error_line(check(), 1);
     assert!(err.contains("approvers `alice` and `alice` have the same key"), "{err}");
     assert!(!signers.folder().join("alice.key").exists());
+}
+
+#[test]
+fn registry_of_the_format_before_is_converted() {
+    let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
+    let converted = || run(folder.path(), &[], &["approvers", "convert", signers.path()]);
+    assert!(error_line(converted(), 1).contains("instead of `svc/approvers/v1`"));
+    let v1 = registry(&signers.entries()[..3]).replace("/v2", "/v1");
+    fs::write(signers.path(), &v1).unwrap();
+    let refused = run(folder.path(), &[], &["approvers", "check", signers.path()]);
+    assert!(error_line(refused, 1).contains("`operation-gateway approvers convert` converts it"));
+    let (code, v2, err) = converted();
+    assert_eq!((code, err.as_str()), (0, ""));
+    fs::write(signers.path(), &v2).unwrap();
+    let (code, out, _) = run(folder.path(), &[], &["approvers", "check", signers.path()]);
+    assert!(code == 0 && out.ends_with("3 subjects\n"), "{out}");
 }
 
 #[test]

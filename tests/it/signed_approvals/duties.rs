@@ -28,6 +28,32 @@ async fn submitters_own_signed_approval_does_not_count() {
 }
 
 #[tokio::test]
+async fn two_subjects_of_one_person_are_one_human() {
+    let signers = Signers::new();
+    let overrides = [&signers.settings("required")[..], &[("separation_of_duties", "true")]].concat();
+    let world = World::with(&overrides).await;
+    key(&world, &signers, "treasury-1").await;
+    let operation = submit(&world, &payment("twice")).await;
+    let approve = path(&operation, "/approve");
+    world.post(&approve, &signers.body(&operation, "alice")).await.ok();
+    let again = world.post(&approve, &signers.body(&operation, "phone")).await.ok();
+    assert_eq!((&again["state"], &again["approvals"]["approved"]), (&json!("pending_approval"), &json!(1)));
+    let admitted = world.post(&approve, &signers.body(&operation, "bob")).await.ok();
+    assert_eq!(admitted["state"], "admitted", "{admitted}");
+    let own = with(payment("own phone"), "/client/subject_id", json!("phone"));
+    let own = submit(&world, &own).await;
+    let refused = world.post(&path(&own, "/approve"), &signers.body(&own, "alice")).await;
+    let message = refused.fails(403, "approver_not_permitted");
+    assert!(message.contains("is_submitter true"), "{message}");
+    let awaiting = async |subject| {
+        let caller = test_caller(subject, "operations.read").headers();
+        world.call_as(&caller, "GET", "/v1/operations?awaiting=me", &json!(null)).await.ok()
+    };
+    assert_eq!(awaiting("alice").await["operations"], json!([]), "she submitted it as `phone`");
+    assert_eq!(awaiting("bob").await["operations"][0]["operation_id"], own["operation_id"]);
+}
+
+#[tokio::test]
 async fn caller_submits_only_its_own_signed_approval() {
     let signers = Signers::new();
     let world = World::with(&signers.settings("required")).await;

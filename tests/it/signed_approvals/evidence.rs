@@ -88,6 +88,27 @@ async fn approval_is_rejected_if_the_registry_does_not_permit_it() {
 }
 
 #[tokio::test]
+async fn person_or_attribute_that_the_roots_know_otherwise_is_found() {
+    let (_world, evidence, roots) = signed_payment().await;
+    for (index, member, value, place) in [
+        (3, "attributes", json!({ "team": "treasury" }), "0/event/change/submitter"),
+        (0, "person", json!("carol"), "2/event/change/approval"),
+        (1, "attributes", json!({ "team": "treasury" }), "3/event/change/approval"),
+    ] {
+        let mut approvers = json!(roots.approvers);
+        approvers["approvers"][index][member] = value;
+        let altered =
+            RootsFile { approvers: Some(serde_json::from_value(approvers).unwrap()), ..roots.clone() };
+        let report = verify(&evidence, altered);
+        let found: Vec<_> = report.findings().map(ToString::to_string).collect();
+        assert!(found.len() == 1 && found[0].contains("`other_registered`"), "{found:?}");
+        assert!(found[0].starts_with(&format!("/events/{place}/registered: ")), "{found:?}");
+    }
+    let report = verify(&evidence, RootsFile { approvers: None, signed_approvals: None, ..roots });
+    assert_not_checked(&report, "the persons and attributes of `carol` are claimed by the gateway alone");
+}
+
+#[tokio::test]
 async fn unsigned_approvals_are_reported_as_not_verified() {
     let (world, evidence) = crate::evidence::published_evidence(&payment("unsigned")).await;
     let roots = world.roots().await;
@@ -99,7 +120,7 @@ async fn unsigned_approvals_are_reported_as_not_verified() {
         "the approval of `alice`, the approval of `bob` are claimed by the gateway alone: its approver did not sign it",
     );
     // A reader that requires signed approvals reports the missing signatures.
-    let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
+    let registry = serde_json::from_value(json!({ "format": "svc/approvers/v2", "approvers": [] })).unwrap();
     let required =
         RootsFile { approvers: Some(registry), signed_approvals: Some(SignedApprovals::Required), ..roots };
     let report = verify(&evidence, required.clone());
@@ -120,7 +141,7 @@ async fn decision_without_signed_approvals_is_found_when_signatures_are_required
     assert_eq!(statuses(&report), Vec::<&Status>::new(), "there is no approval to check");
     let admission = report.checks.iter().find(|check| check.name == "admission").unwrap();
     assert_eq!(admission.status, Status::Holds("signed with 0 approvals, of 0 required".into()));
-    let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
+    let registry = serde_json::from_value(json!({ "format": "svc/approvers/v2", "approvers": [] })).unwrap();
     let required =
         RootsFile { approvers: Some(registry), signed_approvals: Some(SignedApprovals::Required), ..roots };
     let found: Vec<_> = verify(&evidence, required).findings().map(ToString::to_string).collect();

@@ -164,7 +164,7 @@ fn unreadable_registry_rejects_all_approvals_and_recovers() {
     let (folder, mut desk) = Desk::with_watch("20");
     let registry = fs::read_to_string(desk.signers.path()).unwrap();
     let operation = desk.submit_key();
-    for damaged in [Some(""), Some("{"), Some(r#"{"format":"svc/approvers/v2","approvers":[]}"#), None] {
+    for damaged in [Some(""), Some("{"), Some(r#"{"format":"svc/approvers/v1","approvers":[]}"#), None] {
         match damaged {
             Some(text) => replace(desk.signers.path().as_ref(), text.as_bytes()),
             None => fs::remove_file(desk.signers.path()).unwrap(),

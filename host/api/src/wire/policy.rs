@@ -51,6 +51,7 @@ fn preview_approval(vote: Approve) -> Approval {
         approved_at_ms: EpochMs(u64::try_from(vote.claimed_at_ms).unwrap_or_default()),
         subject_id: vote.subject_id,
         roles: vote.roles,
+        registered: None,
         claimed_at_ms: vote.claimed_at_ms,
         signature: None,
     }

@@ -7,7 +7,7 @@ use crate::asked::{
 use crate::support::{authority, key};
 use gateway_domain::admission::{self, Authorities};
 use gateway_domain::approval::{Approvers, LapsedApproval, PinnedRegistry, Rejection, SigningRule};
-use gateway_domain::ids::{Hex32, KeyRef};
+use gateway_domain::ids::{Hex32, KeyRef, Tenant};
 use gateway_domain::intent::PublicationMode;
 use gateway_domain::operation::{Action, Change, Command, decide as decide_command, replay};
 use gateway_domain::policy::facts::Rules;
@@ -19,6 +19,7 @@ use gateway_policy::limits::SUPERSEDED_BUNDLE_MS;
 use gateway_policy::testing::{author, committed, key as bundle_key, signed};
 use gateway_policy::{BundleError, BundleFiles, Disagreement, Pins, RepeatError, Trust};
 use policy_authority::{DecisionRequest, Policies, Unverified, Verifier};
+use serde_json::json;
 use std::sync::Arc;
 
 fn refusal(request: &DecisionRequest, rule: SigningRule) -> Unverified {
@@ -76,6 +77,7 @@ fn operation_that_was_rejected_cancelled_or_decided_gets_no_decision() {
     let rejection = Rejection {
         subject_id: "alice".into(),
         roles: vec![],
+        registered: None,
         reason: "no".into(),
         lost: None,
         claimed_at_ms: 0,
@@ -158,6 +160,65 @@ fn approval_without_a_valid_signature_is_refused() {
         refusal(&request(&["alice", "bob"]), SigningRule::Required(PinnedRegistry::without_registry(1)));
     assert!(matches!(unread, Unverified::Approval { .. }), "{unread}");
     assert_eq!((unread.lapsed(), unread.is_final()), (None, false), "the registry may be readable soon");
+}
+
+/// What the gateway says of people must be what the authority's registry says.
+#[test]
+fn other_person_or_attribute_than_the_registry_s_is_refused() {
+    let mut carol = approvers::entry("carol", &[approvers::key_entry(&approvers::key(3))]);
+    carol["attributes"] = json!({ "team": "sales" });
+    let mut alice = approvers::entry("alice", &[approvers::key_entry(&approvers::key(1))]);
+    alice["person"] = json!("a.meier");
+    let registry = Approvers::parse(approvers::registry(&[alice, carol]).as_bytes()).unwrap();
+    let rule = SigningRule::Optional(PinnedRegistry::new(Arc::new(registry), 60_000));
+    let registered = |subject: &str| rule.registered(&Tenant("default".into()), subject).unwrap();
+    let sound = || {
+        let mut events = history(&["alice", "bob"]);
+        for event in &mut events {
+            match &mut event.change {
+                Change::Submitted(submission) => submission.submitter.registered = registered("carol"),
+                Change::ApprovalRecorded { approval, .. } => {
+                    approval.registered = registered(&approval.subject_id)
+                }
+                _ => {}
+            }
+        }
+        events
+    };
+    assert!(decide(&verifier(rule.clone()), &request_of(sound(), &rules()), NOW).is_ok());
+    let mut of_other_team = sound();
+    let Change::Submitted(submission) = &mut of_other_team[0].change else { panic!() };
+    submission.submitter.registered.as_mut().unwrap().attributes.insert("team".into(), "treasury".into());
+    let refused = refusal(&request_of(of_other_team, &rules()), rule.clone());
+    assert!(matches!(refused, Unverified::Submitter { .. }) && refused.is_final(), "{refused}");
+    let mut unnamed = sound();
+    let approved = unnamed.iter_mut().find_map(|event| match &mut event.change {
+        Change::ApprovalRecorded { approval, .. } => Some(approval),
+        _ => None,
+    });
+    approved.unwrap().registered = None;
+    let refused = refusal(&request_of(unnamed, &rules()), rule.clone());
+    let lapsed = LapsedApproval { subject_id: "alice".to_owned(), reason: "other_registered".to_owned() };
+    assert_eq!(refused.lapsed(), Some(lapsed), "{refused}");
+    let refused = refusal(&request_of(sound(), &rules()), SigningRule::Off);
+    assert!(matches!(refused, Unverified::Approval { .. }), "an authority without a registry: {refused}");
+}
+
+/// The policy may not ask, and a gateway may record both approvals.
+#[test]
+fn two_subjects_of_one_person_count_once() {
+    let mut phone = approvers::entry("phone", &[approvers::key_entry(&approvers::key(3))]);
+    phone["person"] = json!("alice");
+    let registry = Approvers::parse(approvers::registry(&[phone]).as_bytes()).unwrap();
+    let rule = SigningRule::Optional(PinnedRegistry::new(Arc::new(registry), 60_000));
+    let mut events = history(&["alice", "phone"]);
+    for event in &mut events {
+        if let Change::ApprovalRecorded { approval, .. } = &mut event.change {
+            approval.registered = rule.registered(&Tenant("default".into()), &approval.subject_id).unwrap();
+        }
+    }
+    let refused = refusal(&request_of(events, &rules()), rule);
+    assert!(matches!(refused, Unverified::TooFew { n_approved: 1, required: 2 }), "{refused}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::{ApprovalError, ApprovalSignature, Statement, limits};
 use crate::ed25519::PublicKey;
 use crate::ids::Tenant;
 use crate::names::{ComparedName, compared, is_same_person};
+use crate::people::Registered;
 use crate::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +24,10 @@ pub struct Approvers {
 struct Approver {
     /// `None` for all tenants.
     tenants: Option<BTreeSet<String>>,
+    /// Empty if it has no key.
     roles: BTreeSet<String>,
     keys: Vec<(Key, Validity)>,
+    registered: Option<Box<Registered>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,10 +140,33 @@ impl Approvers {
         self.approver(statement).map_or(Ok(()), |approver| approver.check_roles(statement.roles))
     }
 
+    /// What the registry says of a subject in operations of the tenant.
+    #[must_use]
+    pub fn registered(&self, tenant: &Tenant, subject_id: &str) -> Option<&Registered> {
+        self.listed(tenant, subject_id)?.registered.as_deref()
+    }
+
+    /// The persons who have more than one subject id, each with these.
+    #[must_use]
+    pub fn doubles(&self) -> Vec<(ComparedName, BTreeSet<&str>)> {
+        let mut subjects: BTreeMap<ComparedName, BTreeMap<ComparedName, &str>> = BTreeMap::new();
+        for entry in &self.file.approvers {
+            let person = ComparedName::of(entry.person.as_deref().unwrap_or(&entry.subject_id));
+            let of_person = subjects.entry(person).or_default();
+            of_person.insert(ComparedName::of(&entry.subject_id), &entry.subject_id);
+        }
+        let doubles = subjects.into_iter().filter(|(_, of_person)| of_person.len() > 1);
+        doubles.map(|(person, of_person)| (person, of_person.into_values().collect())).collect()
+    }
+
     /// The statement's subject, as the registry lists it for the tenant.
     fn approver(&self, statement: &Statement<'_>) -> Option<&Approver> {
-        let named = self.entries.get(&ComparedName::of(statement.subject_id))?;
-        named.iter().find(|approver| approver.approves_for(statement.tenant))
+        self.listed(statement.tenant, statement.subject_id)
+    }
+
+    fn listed(&self, tenant: &Tenant, subject_id: &str) -> Option<&Approver> {
+        let named = self.entries.get(&ComparedName::of(subject_id))?;
+        named.iter().find(|approver| approver.approves_for(tenant))
     }
 }
 
@@ -170,14 +196,20 @@ fn parse_approver(entry: &ApproverEntry) -> Result<Approver, String> {
     if is_any && tenants.len() > 1 {
         return Err(format!("`tenants` must name tenants, or `{ANY_TENANT}` alone"));
     }
-    if entry.keys.is_empty() || entry.keys.len() > limits::KEYS_MAX {
-        return Err(format!("`keys` must have 1 to {} entries", limits::KEYS_MAX));
+    if entry.keys.len() > limits::KEYS_MAX {
+        return Err(format!("`keys` must have at most {} entries", limits::KEYS_MAX));
     }
+    if entry.keys.is_empty() && !entry.roles.is_empty() {
+        return Err("`roles` are those of approvals, which need `keys`".to_owned());
+    }
+    let roles = if entry.keys.is_empty() { BTreeSet::new() } else { parse_names("roles", &entry.roles)? };
+    let registered = Registered { person: entry.person.clone(), attributes: entry.attributes.clone() };
     let keys = entry.keys.iter().map(|entry| Ok((parse_key(entry)?, parse_validity(entry)?)));
     Ok(Approver {
         tenants: (!is_any).then_some(tenants),
-        roles: parse_names("roles", &entry.roles)?,
+        roles,
         keys: keys.collect::<Result<_, String>>()?,
+        registered: registered.checked()?,
     })
 }
 
@@ -299,7 +331,7 @@ impl Approver {
         self.tenants.as_ref().is_none_or(|tenants| tenants.contains(&tenant.0))
     }
 
-    /// The registry gives each approver at least one role, and it acts in at least one of them.
+    /// A subject that approves has at least one role, and acts in at least one of them.
     fn check_roles(&self, roles: &[String]) -> Result<(), ApprovalError> {
         match roles.iter().find(|role| !self.roles.contains(*role)) {
             Some(role) => Err(ApprovalError::RoleNotHeld(role.clone())),

@@ -33,6 +33,9 @@ pub enum ApprovalError {
     /// The approver acts in no role, and the registry gives it some.
     #[error("the approval states no role, and the registry gives the approver roles")]
     NoRole,
+    /// The registry says something else of the subject than what is recorded.
+    #[error("the registry says something else of this subject than what is recorded")]
+    OtherRegistered,
     /// The approver's clock gave a time too long ago, or before the submission.
     #[error("the approval is too old")]
     TooOld,
@@ -89,6 +92,7 @@ impl ApprovalError {
             Self::KeyRevoked => "key_revoked",
             Self::RoleNotHeld(_) => "role_not_held",
             Self::NoRole => "no_role",
+            Self::OtherRegistered => "other_registered",
             Self::TooOld => "too_old",
             Self::InFuture => "in_future",
             Self::Malformed(_) => "malformed",

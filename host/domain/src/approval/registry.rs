@@ -1,26 +1,34 @@
-//! The registry of approvers as a file: their tenants, roles and public keys.
+//! The registry of approvers as a file: their tenants, roles and public keys, and what policies may read of them. It may list people who
+//! only submit, without keys.
 //!
 //! ```json
 //! {
-//!   "format": "svc/approvers/v1",
+//!   "format": "svc/approvers/v2",
 //!   "approvers": [{
-//!     "subject_id": "alice", "tenants": ["default"], "roles": ["approver"],
+//!     "subject_id": "alice-phone", "person": "alice", "tenants": ["default"], "roles": ["approver"],
+//!     "attributes": { "team": "treasury" },
 //!     "keys": [
 //!       { "kind": "ed25519", "public_key": "<64 hexadecimal>", "not_after_ms": 1830297600000 },
 //!       { "kind": "webauthn", "credential_id": "<base64url>", "algorithm": "ES256", "public_key": "<130 hexadecimal>",
 //!         "rp_id": "approve.example", "origins": ["https://approve.example"] }
 //!     ]
-//!   }]
+//!   }, { "subject_id": "carol", "tenants": ["default"], "attributes": { "team": "sales" } }]
 //! }
 //! ```
 
 use super::{Base64Url, limits};
 use crate::ids::Hex32;
+#[cfg(doc)]
+use crate::people::Registered;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The file's `format`.
-pub(super) const FORMAT: &str = "svc/approvers/v1";
+pub(super) const FORMAT: &str = "svc/approvers/v2";
+
+/// The `format` of files without persons and attributes, in which each entry has keys.
+const FORMAT_1: &str = "svc/approvers/v1";
 
 /// The entry in `tenants` that stands for all tenants.
 pub(super) const ANY_TENANT: &str = "*";
@@ -29,7 +37,7 @@ pub(super) const ANY_TENANT: &str = "*";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApproversFile {
-    /// `svc/approvers/v1`.
+    /// `svc/approvers/v2`.
     pub format: String,
     /// The approvers, in any order.
     pub approvers: Vec<ApproverEntry>,
@@ -41,11 +49,19 @@ pub struct ApproversFile {
 pub struct ApproverEntry {
     /// The subject id, as the gateway authenticates it.
     pub subject_id: String,
-    /// The tenants whose operations it may approve; `*` alone for all of them.
+    /// See [`Registered::person`].
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub person: Option<String>,
+    /// The tenants to whose operations the entry applies; `*` alone for all of them.
     pub tenants: Vec<String>,
-    /// The roles that it may approve in.
+    /// The roles that it may approve in; absent without keys.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub roles: Vec<String>,
-    /// Its keys, including revoked ones.
+    /// See [`Registered::attributes`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub attributes: BTreeMap<String, String>,
+    /// Its keys, including revoked ones; absent for a subject that approves nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub keys: Vec<KeyEntry>,
 }
 
@@ -123,8 +139,11 @@ pub enum RegistryError {
     #[error("not a registry of approvers: {0}")]
     Shape(String),
     /// The file has another format.
-    #[error("the registry has format `{0}` instead of `{FORMAT}`")]
+    #[error("the registry has format `{0}` instead of `{FORMAT}`{hint}", hint = if .0 == FORMAT_1 { CONVERT } else { "" })]
     Format(String),
+    /// The file to be converted has another format than the one before.
+    #[error("the registry has format `{0}` instead of `{FORMAT_1}`")]
+    NotConverted(String),
     /// An entry is invalid.
     #[error("approver `{subject_id}`: {what}")]
     Entry {
@@ -138,7 +157,27 @@ pub enum RegistryError {
     Duplicate(String),
 }
 
+/// What to do with a file of the format before.
+const CONVERT: &str = ": `operation-gateway approvers convert` converts it";
+
 impl ApproversFile {
+    /// Converts a file of the format before, `svc/approvers/v1`.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and [`RegistryError::Format`].
+    pub fn convert(text: &[u8]) -> Result<Self, RegistryError> {
+        let file = Self::parse(text)?;
+        if file.format != FORMAT_1 {
+            return Err(RegistryError::NotConverted(file.format));
+        }
+        let is_newer = |entry: &&ApproverEntry| entry.person.is_some() || !entry.attributes.is_empty();
+        if let Some(entry) = file.approvers.iter().find(is_newer) {
+            let what = format!("`{FORMAT_1}` has no persons and attributes");
+            return Err(RegistryError::Entry { subject_id: entry.subject_id.clone(), what });
+        }
+        Ok(Self { format: FORMAT.to_owned(), ..file })
+    }
+
     /// Parses a file strictly: no unknown, missing or duplicate members.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use super::{
     Statement,
 };
 use crate::ids::Tenant;
+use crate::people::Registered;
 use crate::time::EpochMs;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -62,6 +63,43 @@ impl SigningRule {
         }
     }
 
+    /// What the registry says of a subject in operations of the tenant. Without a registry, nothing is said of anybody.
+    ///
+    /// # Errors
+    /// [`ApprovalError::NoRegistry`] while the registry cannot be read.
+    pub fn registered(
+        &self,
+        tenant: &Tenant,
+        subject_id: &str,
+    ) -> Result<Option<Box<Registered>>, ApprovalError> {
+        match self {
+            Self::Off => Ok(None),
+            Self::Optional(pinned) | Self::Required(pinned) => {
+                let approvers = pinned.registry()?;
+                Ok(approvers.registered(tenant, subject_id).cloned().map(Box::new))
+            }
+        }
+    }
+
+    /// Checks that this is what the registry says of a subject.
+    ///
+    /// # Errors
+    /// [`ApprovalError`]: `NoRegistry`, `OtherRegistered`.
+    pub fn check_registered(
+        &self,
+        tenant: &Tenant,
+        subject_id: &str,
+        recorded: Option<&Registered>,
+    ) -> Result<(), ApprovalError> {
+        let is_same = match self {
+            Self::Off => recorded.is_none(),
+            Self::Optional(pinned) | Self::Required(pinned) => {
+                pinned.registry()?.registered(tenant, subject_id) == recorded
+            }
+        };
+        if is_same { Ok(()) } else { Err(ApprovalError::OtherRegistered) }
+    }
+
     /// Replaces the registry in this rule and all its clones. With `None`, no approval is accepted, signed or not.
     /// Does nothing if the rule is `Off`.
     pub fn replace_registry(&self, approvers: Option<Arc<Approvers>>) {
@@ -81,8 +119,22 @@ impl SigningRule {
         self.check_age(statement, signature, now)
     }
 
-    /// The approvals of an operation that counted and no longer do at `now`: a key was revoked or has expired, a role was taken away, or
-    /// the approval became too old. Their signatures are not verified again.
+    /// As [`Self::check`], for an approval that another party received: also checks what it says of the approver.
+    ///
+    /// # Errors
+    /// [`ApprovalError`].
+    pub fn check_approval(
+        &self,
+        subject: &ApprovalSubject<'_>,
+        approval: &Approval,
+        now: EpochMs,
+    ) -> Result<(), ApprovalError> {
+        self.check(&subject.statement(approval), approval.signature.as_deref(), now)?;
+        self.check_registered(subject.tenant, &approval.subject_id, approval.registered.as_deref())
+    }
+
+    /// The approvals of an operation that counted and no longer do at `now`: a key was revoked or has expired, a role was taken away,
+    /// the registry says something else of the subject, or the approval became too old. Their signatures are not verified again.
     pub fn lapsed(
         &self,
         subject: &ApprovalSubject<'_>,
@@ -100,7 +152,11 @@ impl SigningRule {
                     self.check_signature(&statement, signature, now)
                 }
             };
-            match checked.and_then(|()| self.check_age(&statement, signature, now)) {
+            let registered = approval.registered.as_deref();
+            let checked = checked
+                .and_then(|()| self.check_registered(subject.tenant, &approval.subject_id, registered))
+                .and_then(|()| self.check_age(&statement, signature, now));
+            match checked {
                 Ok(()) => {}
                 Err(ApprovalError::NoRegistry) => return Err(ApprovalError::NoRegistry),
                 // It counted by another clock, and counts here soon.

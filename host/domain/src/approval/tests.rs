@@ -4,6 +4,7 @@ mod registries;
 
 use super::*;
 use crate::ids::{KeyId, OperationId, Tenant};
+use crate::people::Registered;
 use crate::roster::ParticipantIndex;
 use crate::testing::approvers::key;
 use crate::testing::samples::hex32;
@@ -142,7 +143,7 @@ fn entry(subject_id: &str, tenants: &[&str], roles: &[&str], key: &SigningKey) -
 }
 
 fn registry(entries: &[serde_json::Value]) -> Approvers {
-    let file = json!({ "format": "svc/approvers/v1", "approvers": entries });
+    let file = json!({ "format": "svc/approvers/v2", "approvers": entries });
     Approvers::parse(file.to_string().as_bytes()).unwrap()
 }
 
@@ -160,6 +161,7 @@ impl SignedApproval {
         let approval = Approval {
             subject_id: "alice".into(),
             roles: vec!["approver".into()],
+            registered: None,
             claimed_at_ms: 1_790_000_000_000,
             approved_at_ms: NOW,
             signature: None,
@@ -328,6 +330,75 @@ fn spellings_of_one_person_are_counted_once() {
     assert_eq!(n_distinct_people(spellings.iter().chain([&by("bob"), &by("B\u{14d}b")])), 3);
 }
 
+fn person(name: &str) -> Option<Box<Registered>> {
+    Some(Box::new(Registered { person: Some(name.to_owned()), ..Registered::default() }))
+}
+
+#[test]
+fn subjects_of_one_person_are_counted_once() {
+    let by = |subject: &str, registered| Approval {
+        registered,
+        ..crate::testing::approvers::approval(subject, 1)
+    };
+    let approvals = [by("alice", None), by("phone", person("ALICE")), by("bob", person("rob"))];
+    assert_eq!(n_distinct_people(&approvals), 2);
+    assert_eq!(n_distinct_people(&approvals[..2]), 1);
+}
+
+#[test]
+fn approval_that_says_something_else_of_its_approver_than_the_registry_does_not_count() {
+    let mut alice = entry("alice", &["default"], &["approver"], &key(1));
+    alice["person"] = json!("alice.meier");
+    alice["attributes"] = json!({ "team": "treasury" });
+    let rules = [SigningRule::Required, SigningRule::Optional]
+        .map(|rule| rule(pinned(registry(std::slice::from_ref(&alice)))));
+    let signed = SignedApproval::by(&key(1));
+    let own = rules[0].registered(&signed.tenant, "ALICE").unwrap();
+    assert_eq!(
+        serde_json::to_value(&own).unwrap(),
+        json!({ "person": "alice.meier", "attributes": { "team": "treasury" } })
+    );
+    let mut of_other_team = own.clone().unwrap();
+    of_other_team.attributes.insert("team".to_owned(), "sales".to_owned());
+    let mut with_region = own.clone().unwrap();
+    with_region.attributes.insert("region".to_owned(), "eu".to_owned());
+    for rule in &rules {
+        let fault = |registered: Option<Box<Registered>>| {
+            let approval = Approval { registered, ..signed.approval.clone() };
+            let checked = rule.check_approval(&signed.approval_subject(), &approval, NOW);
+            let lapsed = rule.lapsed(&signed.approval_subject(), &[approval], NOW).unwrap();
+            let lapsed = lapsed.first().map(|one| one.reason.clone());
+            assert_eq!(lapsed.as_deref(), checked.as_ref().err().map(ApprovalError::as_str));
+            lapsed.unwrap_or_default()
+        };
+        assert_eq!(fault(own.clone()), "");
+        for other in [None, person("alice.meier"), Some(of_other_team.clone()), Some(with_region.clone())] {
+            assert_eq!(fault(other), "other_registered");
+        }
+    }
+    let unlisted = rules[0].registered(&Tenant("second".into()), "alice");
+    assert_eq!((unlisted, SigningRule::Off.registered(&signed.tenant, "alice")), (Ok(None), Ok(None)));
+    let off = SigningRule::Off.check_registered(&signed.tenant, "alice", own.as_deref());
+    assert_eq!(off, Err(ApprovalError::OtherRegistered), "a party without a registry knows of no person");
+    rules[0].replace_registry(None);
+    assert_eq!(rules[0].registered(&signed.tenant, "alice"), Err(ApprovalError::NoRegistry));
+}
+
+#[test]
+fn subject_without_keys_is_registered_and_approves_nothing() {
+    let carol = json!({ "subject_id": "carol", "tenants": ["default"], "attributes": { "team": "sales" } });
+    let rule = SigningRule::Optional(pinned(registry(&[carol])));
+    let mut signed = SignedApproval::by(&key(1));
+    assert_eq!(rule.registered(&signed.tenant, "carol").unwrap().unwrap().attributes["team"], "sales");
+    signed.approval.subject_id = "carol".into();
+    signed.sign(&key(1));
+    assert_eq!(code(&rule, &signed), "unknown_key");
+    signed.approval.signature = None;
+    assert_eq!(code(&rule, &signed), "role_not_held");
+    signed.approval.roles.clear();
+    assert_eq!(code(&rule, &signed), "no_role");
+}
+
 #[test]
 fn without_a_registry_no_approval_is_accepted_signed_or_not() {
     let SigningRule::Required(pinned) = required() else { panic!() };
@@ -431,6 +502,7 @@ fn signature_of_an_approval_rejects_nothing_and_that_of_a_rejection_aborts_nothi
     let mut rejection = Rejection {
         subject_id: signed.approval.subject_id.clone(),
         roles: signed.approval.roles.clone(),
+        registered: None,
         reason: "not our supplier".to_owned(),
         lost: None,
         claimed_at_ms: signed.approval.claimed_at_ms,

@@ -15,12 +15,12 @@ use crate::time::EpochMs;
 /// The most late approvals recorded for one operation; further ones are answered but not recorded.
 const LATE_APPROVALS_MAX: usize = 64;
 
-/// Whether the operation waits for approvals and this subject has neither approved nor rejected it yet.
+/// Whether the operation waits for approvals and this person has neither approved nor rejected it yet.
 #[must_use]
-pub fn approval_is_open(operation: &Operation, subject_id: &str) -> bool {
+pub fn approval_is_open(operation: &Operation, person: &str) -> bool {
     matches!(operation.phase, Phase::Submitted | Phase::PendingApproval)
-        && !operation.is_rejected_by(subject_id)
-        && !operation.is_approved_by(subject_id)
+        && !operation.is_rejected_by(person)
+        && !operation.is_approved_by(person)
 }
 
 /// The changes after a submission that this evaluation allowed.
@@ -43,12 +43,12 @@ pub(super) fn decide(
     if let (Some(failure), State::Failed) = (&operation.failure, operation.state()) {
         return Err(Refusal::Failed(failure.clone()));
     }
-    if operation.is_rejected_by(&approval.subject_id) {
+    if operation.is_rejected_by(approval.person()) {
         let (subject_id, reasons) =
             (approval.subject_id.clone(), vec!["it has rejected the operation".to_owned()]);
         return Err(Refusal::ApproverNotPermitted { subject_id, reasons });
     }
-    if !approval_is_open(operation, &approval.subject_id) {
+    if !approval_is_open(operation, approval.person()) {
         return Ok(record_late(operation, approval));
     }
     let Some(policy) = policy else { return Ok(Vec::new()) };
@@ -121,9 +121,9 @@ pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Chan
     vec![Change::ApprovalsWaived { policy: policy.clone() }, Change::QuorumReached]
 }
 
-/// Records a subject's first approval after the quorum. A subject's second approval changes nothing.
+/// Records a person's first approval after the quorum. A person's second approval changes nothing.
 fn record_late(operation: &Operation, approval: &Approval) -> Vec<Change> {
-    let has_approved = operation.is_approved_by(&approval.subject_id)
+    let has_approved = operation.is_approved_by(approval.person())
         || names_person(&operation.late_approvals, &approval.subject_id);
     if has_approved || operation.late_approvals.len() >= LATE_APPROVALS_MAX {
         return Vec::new();

@@ -28,16 +28,22 @@ impl Operation {
         matches!(self.phase, Phase::Submitted | Phase::PendingApproval | Phase::Deciding)
     }
 
-    /// Whether an approval of the subject counts.
+    /// Whether an approval of the person counts.
     #[must_use]
-    pub fn is_approved_by(&self, subject_id: &str) -> bool {
+    pub fn is_approved_by(&self, person: &str) -> bool {
+        self.approvals.iter().any(|approval| is_same_person(approval.person(), person))
+    }
+
+    /// Whether an approval under this subject id counts.
+    #[must_use]
+    pub fn has_approval_of(&self, subject_id: &str) -> bool {
         self.approvals.iter().any(|approval| is_same_person(&approval.subject_id, subject_id))
     }
 
-    /// Whether the subject has rejected it, or asked for its abort.
+    /// Whether the person has rejected it, or asked for its abort.
     #[must_use]
-    pub fn is_rejected_by(&self, subject_id: &str) -> bool {
-        self.rejections.iter().any(|rejection| is_same_person(&rejection.subject_id, subject_id))
+    pub fn is_rejected_by(&self, person: &str) -> bool {
+        self.rejections.iter().any(|rejection| is_same_person(rejection.person(), person))
     }
 
     /// The rejections that want the same as this one: that it does not go on, or that it does without the same receivers.
@@ -45,12 +51,12 @@ impl Operation {
         self.rejections.iter().filter(|other| other.lost == rejection.lost)
     }
 
-    /// Whether the subject has rejected it so before: then its next one changes nothing, unless it comes too late to count.
+    /// Whether the person has rejected it so before: then its next one changes nothing, unless it comes too late to count.
     fn has_rejection_like(&self, rejection: &Rejection) -> bool {
         let code = if rejection.lost.is_some() { abort::ABORTED } else { REJECTED };
         let has_ended_so = self.failure.as_ref().is_some_and(|failure| failure.code == code);
         let still_counts = if rejection.lost.is_some() { self.may_abort() } else { self.may_be_rejected() };
-        let is_own = |other: &Rejection| is_same_person(&other.subject_id, &rejection.subject_id);
+        let is_own = |other: &Rejection| is_same_person(other.person(), rejection.person());
         self.rejections_like(rejection).any(is_own) && (still_counts || has_ended_so)
     }
 
@@ -59,12 +65,12 @@ impl Operation {
         self.rejections_like(rejection).count() >= rejections_required(policy.unwrap_or(&self.policy))
     }
 
-    /// Whether it still has to be found out, by the policy, whether this subject may reject or abort it: it may if it has approved it.
+    /// Whether it still has to be found out, by the policy, whether this person may reject or abort it: it may if it has approved it.
     #[must_use]
-    pub fn needs_evaluation_of(&self, subject_id: &str) -> bool {
+    pub fn needs_evaluation_of(&self, person: &str) -> bool {
         (self.may_be_rejected() || self.may_abort())
-            && !self.is_rejected_by(subject_id)
-            && !self.is_approved_by(subject_id)
+            && !self.is_rejected_by(person)
+            && !self.is_approved_by(person)
     }
 }
 
@@ -83,7 +89,7 @@ pub(super) fn decide(
     if ends.is_empty() {
         return Ok(ends);
     }
-    if operation.needs_evaluation_of(subject_id) {
+    if operation.needs_evaluation_of(rejection.person()) {
         let counts = policy.is_some_and(|policy| policy.quorum.counts(subject_id));
         if !counts {
             let reasons = policy.map(|policy| policy.reasons.iter().map(Statement::to_string).collect());
@@ -173,10 +179,10 @@ pub fn contradicts_ends(
                 return Some("the subject has rejected before");
             }
             let counts = policy.as_ref().is_some_and(|policy| policy.quorum.counts(subject_id));
-            (before.needs_evaluation_of(subject_id) && !counts)
+            (before.needs_evaluation_of(rejection.person()) && !counts)
                 .then_some("the policy does not count the subject")
         }
-        Change::ApprovalRecorded { approval, .. } if before.is_rejected_by(&approval.subject_id) => {
+        Change::ApprovalRecorded { approval, .. } if before.is_rejected_by(approval.person()) => {
             Some("the subject has rejected before")
         }
         Change::Failed { .. } if code == Some(CANCELLED) => {
@@ -244,6 +250,7 @@ mod tests {
         Rejection {
             subject_id: subject.to_owned(),
             roles: vec!["approver".to_owned()],
+            registered: None,
             reason: "not our supplier".to_owned(),
             lost: None,
             claimed_at_ms: 3,

@@ -233,6 +233,7 @@ fn abort_by(subject: &str, lost: &[u16], alter: impl FnOnce(&mut crate::policy::
     let rejection = crate::approval::Rejection {
         subject_id: approval.subject_id,
         roles: approval.roles,
+        registered: None,
         reason: "a node is lost".into(),
         lost: Some(lost.iter().copied().map(crate::roster::ParticipantIndex).collect()),
         claimed_at_ms: approval.claimed_at_ms,
@@ -242,6 +243,42 @@ fn abort_by(subject: &str, lost: &[u16], alter: impl FnOnce(&mut crate::policy::
     let mut policy = verdict(&[subject.to_owned()], 2);
     alter(&mut policy);
     super::Action::Reject { rejection, policy: Some(policy) }
+}
+
+#[test]
+fn second_subject_of_a_person_neither_approves_nor_rejects_again() {
+    use super::{Action, Command, Refusal, approval_is_open, decide};
+    use crate::people::Registered;
+    let machine = simulation::executing(Kind::Refresh);
+    let mut waiting = super::replay(&machine.log[..2]).unwrap();
+    let alice = Registered { person: Some("alice".into()), ..Registered::default() };
+    let approval = |subject: &str, registered: Option<&Registered>| crate::approval::Approval {
+        registered: registered.cloned().map(Box::new),
+        ..crate::testing::approvers::approval(subject, 1)
+    };
+    waiting.approvals.clear();
+    waiting.phase = super::Phase::PendingApproval;
+    let approve = |operation: &super::Operation, approval: crate::approval::Approval| {
+        let policy = verdict(std::slice::from_ref(&approval.subject_id), 2);
+        let action = Action::Approve { approval, policy: Some(policy) };
+        decide(operation, &Command { at: operation.updated_at_ms, action })
+    };
+    assert_eq!(approve(&waiting, approval("phone", Some(&alice))).unwrap().len(), 1);
+    waiting.approvals.push(approval("phone", Some(&alice)));
+    assert!(!approval_is_open(&waiting, "alice") && approval_is_open(&waiting, "phone"));
+    assert_eq!(approve(&waiting, approval("Alice", None)).unwrap(), [], "she has approved as `phone`");
+    let events = |operation: &super::Operation, action| {
+        decide(operation, &Command { at: operation.updated_at_ms, action }).map(|events| events.len())
+    };
+    let Action::Reject { mut rejection, policy } = abort_by("desk", &[], |_| ()) else { panic!() };
+    rejection.lost = None;
+    rejection.registered = Some(Box::new(alice.clone()));
+    let unasked = Action::Reject { rejection: rejection.clone(), policy: None };
+    assert_eq!(events(&waiting, unasked), Ok(2), "she may reject what she approved");
+    waiting.rejections.push(rejection.clone());
+    assert_eq!(events(&waiting, Action::Reject { rejection, policy }), Ok(0), "a repeat");
+    let refused = approve(&waiting, approval("alice", None));
+    assert!(matches!(refused, Err(Refusal::ApproverNotPermitted { .. })), "{refused:?}");
 }
 
 #[test]

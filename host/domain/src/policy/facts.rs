@@ -1,6 +1,7 @@
 //! The facts that a deployment offers to policies, each defined in one place.
 
 use super::{Approval, FactRead};
+use crate::binding::ClientBinding;
 use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
 use crate::names::is_same_person;
@@ -37,12 +38,12 @@ impl Rules {
     pub fn counted<'a>(
         &self,
         approvals: &'a [Approval],
-        submitter: &str,
+        submitter: &'a ClientBinding,
     ) -> impl Iterator<Item = &'a Approval> {
         let is_separated = self.separation_of_duties;
         approvals
             .iter()
-            .filter(move |approval| !is_separated || !is_same_person(&approval.subject_id, submitter))
+            .filter(move |approval| !is_separated || !is_same_person(approval.person(), submitter.person()))
     }
 }
 

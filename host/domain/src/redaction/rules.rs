@@ -91,6 +91,7 @@ const CLIENT: &Shape = &[&[
     ("client_id", Open),
     ("subject_id", Open),
     ("roles", Open),
+    ("registered", Open),
     ("scopes", Open),
     ("tenant", Open),
     ("cert_sha256", Members(CREDENTIAL)),
@@ -103,6 +104,7 @@ const CREDENTIAL: &Shape = &[&[("salt", Open), ("sha256", Open)]];
 const APPROVAL: &Shape = &[&[
     ("subject_id", Open),
     ("roles", Open),
+    ("registered", Open),
     ("claimed_at_ms", Open),
     ("approved_at_ms", Open),
     ("signature", Parties),
@@ -113,6 +115,7 @@ const LAPSED: &Shape = &[&[("subject_id", Open), ("reason", Open)]];
 const REJECTION: &Shape = &[&[
     ("subject_id", Open),
     ("roles", Open),
+    ("registered", Open),
     ("reason", Parties),
     ("lost", Open),
     ("claimed_at_ms", Open),

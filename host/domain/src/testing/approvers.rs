@@ -31,7 +31,7 @@ pub fn entry(subject_id: &str, keys: &[Value]) -> Value {
 
 /// A registry's text.
 pub fn registry(entries: &[Value]) -> String {
-    json!({ "format": "svc/approvers/v1", "approvers": entries }).to_string()
+    json!({ "format": "svc/approvers/v2", "approvers": entries }).to_string()
 }
 
 /// The approval, signed with a key.

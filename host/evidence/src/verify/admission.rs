@@ -4,7 +4,7 @@ use super::operation::Replayed;
 use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission, Derivation};
-use gateway_domain::approval::{approvals_root, n_distinct_people};
+use gateway_domain::approval::{Approval, approvals_root, n_distinct_people};
 use gateway_domain::error_chain;
 use gateway_domain::intent::{Intent, Taproot};
 use gateway_domain::operation::{Change, Event, Operation, replay};
@@ -112,10 +112,9 @@ fn signer(payments: bool, path: Option<&String>, taproot: Option<&Taproot>) -> S
 /// Checks that the policy allowed the operation, and that the quorum counts enough different people, all of whom approved.
 fn check_quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &mut Findings) {
     let policy::Quorum { subjects, required, satisfied, groups: _ } = &policy.quorum;
-    let approved = |subject: &String| operation.is_approved_by(subject);
-    let counted: Vec<_> =
-        operation.approvals.iter().filter(|one| policy.quorum.counts(&one.subject_id)).cloned().collect();
-    let enough = n_distinct_people(&counted) >= *required;
+    let approved = |subject: &String| operation.has_approval_of(subject);
+    let counts = |approval: &&Approval| policy.quorum.counts(&approval.subject_id);
+    let enough = n_distinct_people(operation.approvals.iter().filter(counts)) >= *required;
     let is_sound = policy.quorum.check().is_ok();
     if !(policy.is_allowed() && *satisfied && is_sound && enough && subjects.iter().all(approved)) {
         findings.add(

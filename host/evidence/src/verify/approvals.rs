@@ -1,12 +1,14 @@
-//! Checks that each approver signed its own approval or rejection of this operation, with a key that was valid then. Those
-//! that only the gateway claims, because they have no signature or the roots have no approvers, are reported as not
-//! checked.
+//! Checks that each approver signed its own approval or rejection of this operation, with a key that was valid then, and that the roots say
+//! the same of submitter and approvers as the gateway's registry did. Signatures that only the gateway claims, because there are none or the
+//! roots have no approvers, are reported as not checked, and so is what it says of people.
 
 use super::operation::Replayed;
 use crate::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::approval::{ApprovalError, ApprovalSignature, Statement};
 use gateway_domain::operation::{Change, Event, Operation};
+use gateway_domain::people::Registered;
+use std::collections::BTreeSet;
 
 const NAME: &str = "approvals signed";
 
@@ -37,6 +39,16 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
             (None, _) | (Some(_), None) => unsigned.push(format!("the {word} of `{}`", statement.subject_id)),
         }
     }
+    match &roots.approvers {
+        Some(approvers) => {
+            for (at, subject_id, recorded) in registered(replayed) {
+                if approvers.registered(&operation.tenant, subject_id) != recorded {
+                    findings.add(format!("{at}/registered"), describe_registered(subject_id));
+                }
+            }
+        }
+        None => report_claimed(replayed, report),
+    }
     if lacks_approvals {
         findings.add("/events", "the operation was admitted, but no approver signed for it");
     }
@@ -52,6 +64,42 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
         let verb = if unsigned.len() == 1 { "is" } else { "are" };
         let claimed = unsigned.join(", ");
         report.not_checked(NAME, format!("{claimed} {verb} claimed by the gateway alone: {why}"));
+    }
+}
+
+/// The submitter and the approvers, each with the place of its record and what that says of it.
+fn registered(replayed: &Replayed) -> impl Iterator<Item = (String, &str, Option<&Registered>)> {
+    replayed.events.iter().enumerate().filter_map(|(index, event)| {
+        let (member, subject_id, registered) = match &event.change {
+            Change::Submitted(submission) => {
+                ("submitter", &submission.submitter.subject_id, &submission.submitter.registered)
+            }
+            Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } => {
+                ("approval", &approval.subject_id, &approval.registered)
+            }
+            Change::RejectionRecorded { rejection, .. } => {
+                ("rejection", &rejection.subject_id, &rejection.registered)
+            }
+            _ => return None,
+        };
+        Some((format!("/events/{index}/event/change/{member}"), subject_id.as_str(), registered.as_deref()))
+    })
+}
+
+fn describe_registered(subject_id: &str) -> String {
+    let fault = ApprovalError::OtherRegistered;
+    format!("`{subject_id}`: `{}`: {fault}", fault.as_str())
+}
+
+fn report_claimed(replayed: &Replayed, report: &mut Report) {
+    let named = registered(replayed).filter(|(_, _, registered)| registered.is_some());
+    let subjects: BTreeSet<_> = named.map(|(_, subject_id, _)| format!("`{subject_id}`")).collect();
+    if !subjects.is_empty() {
+        let of = Vec::from_iter(subjects).join(", ");
+        report.not_checked(
+            NAME,
+            format!("the persons and attributes of {of} are claimed by the gateway alone: the roots list no approvers"),
+        );
     }
 }
 

@@ -18,6 +18,7 @@ fn abort(lost: &[u16]) -> Action {
     let rejection = Rejection {
         subject_id: "alice".into(),
         roles: vec!["approver".into()],
+        registered: None,
         reason: "drill".into(),
         lost: Some(lost.iter().copied().map(ParticipantIndex).collect()),
         claimed_at_ms: 1,

@@ -30,6 +30,9 @@ pub(crate) fn check_approvals(
     if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
         return Err(refused("the decision is based on other approvals").into());
     }
+    if moment == Moment::Admission {
+        check_registered(&settings.signed_approvals, request)?;
+    }
     match &settings.signed_approvals {
         SigningRule::Off => {}
         rule @ (SigningRule::Optional(_) | SigningRule::Required(_)) => {
@@ -66,7 +69,7 @@ fn approvers<'a>(
     settings: &'a NodeSettings,
     request: &'a AdmitRequest,
 ) -> impl Iterator<Item = &'a Approval> {
-    settings.rules.counted(&request.approvals, &request.submitter.subject_id)
+    settings.rules.counted(&request.approvals, &request.submitter)
 }
 
 /// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is
@@ -79,6 +82,19 @@ fn is_exempt(settings: &NodeSettings, operation_type: OperationType) -> bool {
     settings.keys_without_approvals
         && operation_type == OperationType::KeyCreate
         && !settings.signed_approvals.is_required()
+}
+
+/// Checks that the request says the same of its submitter and approvers as this node's registry.
+fn check_registered(rule: &SigningRule, request: &AdmitRequest) -> Result<(), NodeError> {
+    let AdmitRequest { submitter, approvals, owner, .. } = request;
+    let approvers = approvals.iter().map(|one| (&one.subject_id, &one.registered));
+    for (subject_id, recorded) in
+        std::iter::once((&submitter.subject_id, &submitter.registered)).chain(approvers)
+    {
+        rule.check_registered(&owner.tenant, subject_id, recorded.as_deref())
+            .map_err(|fault| approval_error(subject_id, &fault))?;
+    }
+    Ok(())
 }
 
 /// Checks each approval's signature over this tenant, operation, key, intent and submitter, as the rule requires.
@@ -112,6 +128,7 @@ fn approval_error(subject_id: &str, fault: &ApprovalError) -> NodeError {
     if *fault == ApprovalError::NoRegistry {
         return NodeError::unavailable("the node's registry of approvers cannot be read");
     }
-    let detail = format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str());
+    let of = if *fault == ApprovalError::OtherRegistered { "" } else { "approval of " };
+    let detail = format!("{of}`{subject_id}`: `{}`: {fault}", fault.as_str());
     NodeRejection::new(Code::ApprovalRefused, detail).into()
 }

@@ -106,7 +106,8 @@ fn known<'a>(
         rules: Rules { required_approvals, ..settings.rules.clone() },
         key: known_key(decision, held),
         intent: &request.intent,
-        submitter: &request.submitter.subject_id,
+        submitter: &request.submitter,
+        approvals: &request.approvals,
         now,
     }
 }

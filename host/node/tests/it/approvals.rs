@@ -7,6 +7,7 @@ use gateway_domain::approval::{Approval, ApprovalSubject, Approvers, PinnedRegis
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
+use gateway_domain::people::Registered;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::testing::approvers::{Authenticator, approval, entry, key, key_entry, registry, signed};
 use gateway_domain::time::EpochMs;
@@ -200,6 +201,51 @@ async fn forged_approvals_are_refused() {
     let mut others = case();
     others.approvals.pop();
     assert_refusal(refusal(&group, &others).await, Code::AdmissionRefused, "based on other approvals");
+}
+
+/// A registry in which Bob is Alice, and the submitter has a team.
+fn one_person() -> SigningRule {
+    let mut bob = entry("bob", &[key_entry(&key(2)), Authenticator::new(20).entry()]);
+    bob["person"] = json!("alice");
+    let submitter =
+        json!({ "subject_id": "carol", "tenants": ["default"], "attributes": { "team": "sales" } });
+    let entries = [entry("alice", &[key_entry(&key(1))]), bob, submitter];
+    let approvers = Approvers::parse(registry(&entries).as_bytes()).unwrap();
+    SigningRule::Required(PinnedRegistry::new(Arc::new(approvers), AGE_MAX_MS))
+}
+
+/// The case with what this registry says of its people.
+fn registered(mut case: Case, rule: &SigningRule) -> Case {
+    let tenant = Tenant("default".into());
+    case.submitter.subject_id = "carol".into();
+    case.submitter.registered = rule.registered(&tenant, "carol").unwrap();
+    let mut approvals = approve(case.clone()).approvals;
+    for approval in &mut approvals {
+        approval.registered = rule.registered(&tenant, &approval.subject_id).unwrap();
+    }
+    case.with_approvals(approvals)
+}
+
+#[tokio::test]
+async fn other_person_or_attribute_than_the_registry_s_is_refused() {
+    let mut group = group().await;
+    let rule = one_person();
+    group.set_signed_approvals(rule.clone()).await;
+    let sound = registered(action(&group), &rule);
+    assert_refusal(refusal(&group, &sound).await, Code::AdmissionRefused, "1 of 2 required approvals");
+    let mut two = sound.approvals.clone();
+    two[1].registered = None;
+    let two = sound.clone().with_approvals(two);
+    assert_refusal(refusal(&group, &two).await, Code::ApprovalRefused, "`bob`: `other_registered`");
+    for registered in [None, Some(Box::new(Registered { person: Some("a".into()), ..Registered::default() }))]
+    {
+        let mut other = sound.clone();
+        other.submitter.registered = registered;
+        assert_refusal(refusal(&group, &other).await, Code::ApprovalRefused, "`carol`: `other_registered`");
+    }
+    group.set_signed_approvals(SigningRule::Off).await;
+    let refused = refusal(&group, &sound).await;
+    assert_refusal(refused, Code::ApprovalRefused, "`carol`: `other_registered`");
 }
 
 #[tokio::test]

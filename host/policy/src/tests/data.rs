@@ -270,7 +270,7 @@ fn fault_of_a_vector_names_it_and_its_member() {
         ("/1/expect/required", Some(json!("2")), format!("{vector}`/expect/required`: invalid type: string")),
         (
             "/1/input/submitter",
-            Some(json!(["desk", "carol", [], []])),
+            Some(json!(["desk", "carol", [], null, []])),
             "a list in place of an object at `/1/input/submitter`".into(),
         ),
         ("/1/expect/extra", Some(json!(1)), format!("{vector}`/expect/extra`: unknown field `extra`")),

@@ -1,16 +1,16 @@
 use super::{entry, key, public};
-use crate::approval::Approvers;
+use crate::approval::{Approvers, ApproversFile};
 use serde_json::{Value, json};
 
 /// The error for a registry with these entries.
 fn error_of(entries: &[Value]) -> String {
-    let file = json!({ "format": "svc/approvers/v1", "approvers": entries });
+    let file = json!({ "format": "svc/approvers/v2", "approvers": entries });
     parse_error(&file.to_string())
 }
 
 /// As [`error_of`]; `None` for a registry that is accepted.
 fn error_of_or_none(entry: Value) -> Option<String> {
-    let file = json!({ "format": "svc/approvers/v1", "approvers": [entry] });
+    let file = json!({ "format": "svc/approvers/v2", "approvers": [entry] });
     Approvers::parse(file.to_string().as_bytes()).err().map(|error| error.to_string())
 }
 
@@ -56,10 +56,17 @@ fn invalid_entry_is_rejected() {
         (with(alice(), "/tenants", json!([])), "`tenants` must have 1 to 64 entries"),
         (with(alice(), "/tenants", json!(["*", "default"])), "`tenants` must name tenants, or `*` alone"),
         (with(alice(), "/tenants", json!(["a", "a"])), "`tenants` has `a` twice"),
-        (with(alice(), "/roles", json!([])), "`roles` must have 1 to 64 entries"),
         (with(alice(), "/roles", json!([""])), "`roles` must have names"),
-        (with(alice(), "/keys", json!([])), "`keys` must have 1 to 32 entries"),
-        (with(alice(), "/keys", json!(vec![webauthn(); 33])), "`keys` must have 1 to 32 entries"),
+        (with(alice(), "/person", json!("")), "`person` must have 1 to 256 bytes of visible characters"),
+        (
+            with(alice(), "/attributes", json!({ "team": "a\u{7}" })),
+            "`team` must have 1 to 256 bytes of visible",
+        ),
+        (
+            with(alice(), "/attributes", json!({ "Team": "a" })),
+            "an attribute's name must be a lowercase letter",
+        ),
+        (with(alice(), "/keys", json!(vec![webauthn(); 33])), "`keys` must have at most 32 entries"),
         // The neutral element, and bytes that are not a point of the curve.
         (
             with(alice(), "/keys/0/public_key", json!(format!("01{}", "00".repeat(31)))),
@@ -88,14 +95,25 @@ fn invalid_entry_is_rejected() {
 
 #[test]
 fn text_that_is_not_a_registry_is_rejected() {
-    let sound = json!({ "format": "svc/approvers/v1", "approvers": [alice()] });
+    let sound = json!({ "format": "svc/approvers/v2", "approvers": [alice()] });
     assert!(Approvers::parse(sound.to_string().as_bytes()).is_ok());
     let public = public(&key(1)).to_string();
     let text = sound.to_string();
     for (wrong, part) in [
         ("{".to_owned(), "EOF"),
         ("{}".to_owned(), "missing field `format`"),
-        (text.replace("/v1", "/v2"), "format `svc/approvers/v2`"),
+        (
+            text.replace("/v2", "/v1"),
+            "format `svc/approvers/v1` instead of `svc/approvers/v2`: `operation-gateway approvers convert` converts it",
+        ),
+        (text.replace("/v2", "/v3"), "format `svc/approvers/v3` instead of `svc/approvers/v2`"),
+        (text.replacen("\"roles\"", "\"person\":null,\"roles\"", 1), "left out"),
+        (text.replacen("\"roles\":[\"approver\"],", "", 1), "`roles` must have 1 to 64 entries"),
+        (
+            json!({ "format": "svc/approvers/v2", "approvers": [with(alice(), "/keys", json!([]))] })
+                .to_string(),
+            "left out",
+        ),
         (text.replacen("\"roles\"", "\"rules\"", 1), "unknown field `rules`"),
         (text.replacen("\"kind\"", "\"more\":1,\"kind\"", 1), "unknown field `more`"),
         (text.replacen("\"roles\"", "\"roles\":[\"approver\"],\"roles\"", 1), "duplicate field `roles`"),
@@ -108,12 +126,52 @@ fn text_that_is_not_a_registry_is_rejected() {
         (text.replacen("\"ed25519\"", "\"rsa\"", 1), "unknown variant `rsa`"),
         (text.replacen(&public, &public.to_uppercase(), 1), "64 lowercase hexadecimal"),
         (text.clone() + "x", "trailing"),
-        (json!(["svc/approvers/v1", [alice()]]).to_string(), "objects must be written with their names"),
+        (json!(["svc/approvers/v2", [alice()]]).to_string(), "objects must be written with their names"),
         (" ".repeat(1024 * 1024 + 1), "more than 1048576 bytes"),
     ] {
         let error = parse_error(&wrong);
         assert!(error.contains(part), "{part}: {error}");
     }
+}
+
+#[test]
+fn file_of_the_format_before_is_converted_without_loss() {
+    let v1 = json!({ "format": "svc/approvers/v1", "approvers": [alice()] });
+    let converted = ApproversFile::convert(v1.to_string().as_bytes()).unwrap();
+    let v2 = json!({ "format": "svc/approvers/v2", "approvers": [alice()] });
+    assert_eq!(serde_json::to_value(&converted).unwrap(), v2);
+    assert!(Approvers::new(converted).is_ok());
+    let newer = with(alice(), "/person", json!("alice.meier"));
+    for (file, part) in [
+        (v2, "format `svc/approvers/v2` instead of `svc/approvers/v1`"),
+        (json!({ "format": "svc/approvers/v1", "approvers": [newer] }), "has no persons and attributes"),
+    ] {
+        let error = ApproversFile::convert(file.to_string().as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn persons_with_several_subjects_are_found() {
+    let of = |subject: &str, person: Option<&str>, seed| {
+        let entry = entry(subject, &["default"], &["approver"], &key(seed));
+        person.map_or(entry.clone(), |person| with(entry, "/person", json!(person)))
+    };
+    let entries = [
+        alice(),
+        of("phone", Some("ALICE"), 2),
+        of("bob", Some("bob"), 3),
+        of("carol", Some("c.may"), 4),
+        of("c.desk", Some("c.may"), 5),
+    ];
+    let file = json!({ "format": "svc/approvers/v2", "approvers": entries });
+    let registry = Approvers::parse(file.to_string().as_bytes()).unwrap();
+    let doubles = registry.doubles();
+    let doubles: Vec<_> = doubles
+        .iter()
+        .map(|(person, subjects)| (person.as_str(), Vec::from_iter(subjects.iter().copied())))
+        .collect();
+    assert_eq!(doubles, [("alice", vec!["alice", "phone"]), ("c.may", vec!["c.desk", "carol"])]);
 }
 
 #[test]
@@ -137,7 +195,7 @@ fn key_or_credential_of_two_approvers_is_rejected() {
         assert_eq!(error_of(&[entries[0].clone(), second]), twice);
     }
     let namesake = entry("alice", &["second"], &["approver"], &key(2));
-    let file = json!({ "format": "svc/approvers/v1", "approvers": [alice(), namesake] });
+    let file = json!({ "format": "svc/approvers/v2", "approvers": [alice(), namesake] });
     assert!(Approvers::parse(file.to_string().as_bytes()).is_ok());
     // A plain key that is also a credential's key; then one credential id with two keys.
     let as_credential = with(webauthn(), "/algorithm", json!("EdDSA"));

@@ -203,6 +203,7 @@ fn rejected(
     let rejection = Rejection {
         subject_id: approval.subject_id,
         roles: approval.roles,
+        registered: None,
         reason: "no".into(),
         lost,
         claimed_at_ms: approval.claimed_at_ms,
