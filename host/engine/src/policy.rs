@@ -21,6 +21,7 @@ use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::{self, facts_for};
 use gateway_domain::policy::spending::VELOCITY;
 use gateway_domain::policy::{self, DecisionId, Moment};
+use std::collections::BTreeMap;
 
 /// The locks of a payment's account and recipient.
 pub(crate) struct PartyLocks {
@@ -41,10 +42,23 @@ impl Inner {
         spending: Option<SpendingRead>,
         required: u32,
     ) -> Result<policy::Outcome, Unavailable> {
+        self.evaluate_assuming(request, key, spending, required, None).await
+    }
+
+    /// As [`Self::evaluate`], with these facts instead of the deployment's.
+    pub(crate) async fn evaluate_assuming(
+        &self,
+        request: policy::Request<'_>,
+        key: Option<&CustodyKey>,
+        spending: Option<SpendingRead>,
+        required: u32,
+        assumed: Option<BTreeMap<String, Option<String>>>,
+    ) -> Result<policy::Outcome, Unavailable> {
         let rules = facts::Rules { required_approvals: required, ..self.rules.policy.clone() };
         let now = spending.map_or_else(|| self.ports.clock.now(), |read| read.now);
         let (intent, totals) = (request.intent, spending.map(|read| read.totals));
         let facts = facts_for(&rules, key, intent.signing_terms(), totals.as_ref(), now);
+        let facts = assumed.map_or(facts.clone(), |assumed| facts.assuming(assumed));
         let outcome = self.ports.policy.evaluate(request, &facts).await;
         if totals.is_none() {
             check_totals_not_needed(intent, &outcome)?;

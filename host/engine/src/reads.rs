@@ -22,6 +22,7 @@ use gateway_domain::policy::{self, Input, Moment};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_domain::time::EpochMs;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A parsed request to evaluate the policy without an operation.
 #[derive(Clone, Debug)]
@@ -30,10 +31,14 @@ pub struct Preview {
     pub tenant: Tenant,
     /// The caller that would submit it.
     pub submitter: ClientBinding,
+    /// The key of a custody operation; `None` for a payment, whose intent or deployment says it.
+    pub key_ref: Option<KeyRef>,
     /// The work that the operation would do.
     pub intent: Intent,
     /// The approvals it would have, oldest first.
     pub approvals: Vec<Approval>,
+    /// Facts to assume instead of those of the deployment: then the evaluation is not recorded.
+    pub assumed: Option<BTreeMap<String, Option<String>>>,
     /// The request's id.
     pub request_id: Option<String>,
 }
@@ -155,16 +160,26 @@ impl Engine {
     /// the record is durable.
     ///
     /// # Errors
-    /// [`EngineError`]: `RateLimited`, `Invalid`, `Refused`, `Damaged`, `Unavailable`.
+    /// [`EngineError`]: `RateLimited`, `Invalid`, `KeyNotFound`, `Refused`, `Damaged`, `Unavailable`.
     pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
-        let Preview { tenant, mut submitter, intent, mut approvals, request_id } = preview;
+        let Preview { tenant, mut submitter, key_ref, intent, mut approvals, assumed, request_id } = preview;
         let taken = self.0.previews.take(&tenant, &submitter.client_id, self.now());
         taken.map_err(EngineError::previews_limited)?;
         self.0.check_participants(&intent)?;
-        let key_ref = self.0.key_ref_for(&intent)?;
+        let key_ref = key_ref.map_or_else(|| self.0.key_ref_for(&intent), Ok)?;
         let key = self.0.ports.reads.key_load(intent::key_id(&tenant, &key_ref)?).await?;
-        if let Some(key) = key.as_ref().filter(|key| !key.is_name_free()) {
-            check_key(&intent, key)?;
+        match (&key, &intent) {
+            (Some(key), _) if key.is_name_free() => {}
+            (Some(key), _) => check_key(&intent, key)?,
+            (None, Intent::Payment(_) | Intent::KeyCreate(_)) => {}
+            (
+                None,
+                Intent::AssetAction(_)
+                | Intent::Refresh(_)
+                | Intent::Reshare(_)
+                | Intent::Rotate(_)
+                | Intent::Recover(_),
+            ) => return Err(EngineError::KeyNotFound(key_ref.0)),
         }
         submitter.registered = self.0.registered(&tenant, &submitter.subject_id)?;
         for approval in &mut approvals {
@@ -181,9 +196,11 @@ impl Engine {
         };
         let spending = self.0.spending(&input.tenant, &input.intent).await?;
         let required = self.0.required_approvals(&input.intent, &input.submitter);
-        let outcome = self.0.evaluate(input.request(), key.as_ref(), spending, required).await?;
+        let assumes = assumed.is_some();
+        let outcome =
+            self.0.evaluate_assuming(input.request(), key.as_ref(), spending, required, assumed).await?;
         let n_kept = self.0.rules.preview_records_max;
-        if n_kept > 0 {
+        if n_kept > 0 && !assumes {
             let asked = Asked { request_id, idempotency_key: None };
             let record = PreviewRecord { at_ms: self.now(), asked, input, outcome: outcome.clone() };
             self.0.ports.commits.preview_record(record, n_kept).await?;

@@ -44,7 +44,7 @@ async fn preview_refusal_names_its_reason() {
 async fn invalid_preview_is_refused_by_member() {
     let world = World::start().await;
     let missing = world.post(PREVIEW, &json!({})).await.fails(400, "invalid_json");
-    assert_eq!(missing, "`/intent` is required");
+    assert_eq!(missing, "`/intent` is required, unless `/custody` is given");
     let intent = with(payment("p"), "/payment/amount_minor", json!("1"));
     let message = world.post(PREVIEW, &json!({ "intent": intent })).await.fails(400, "invalid_json");
     assert!(message.starts_with("`/intent/payment/amount_minor` must be an integer"), "{message}");
@@ -90,5 +90,70 @@ async fn preview_refuses_what_a_submission_would() {
         assert!(submitted.starts_with(expected), "{submitted}");
         let previewed = world.post(PREVIEW, &json!({ "intent": body })).await.fails(400, "invalid_json");
         assert_eq!(previewed, submitted.replacen("`/", "`/intent/", 1));
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_operation_can_be_previewed() {
+    let world = World::start().await;
+    custody::create_key(&world, "plain").await;
+    let preview = async |custody: Value| world.post(PREVIEW, &json!({ "custody": custody })).await;
+    let on_key = |kind: &str, body: Value| json!({ "key_ref": "plain", kind: body });
+    for custody in [
+        json!({ "key_create": custody::key("vault") }),
+        on_key("sign", custody::sign("p")),
+        on_key("refresh", custody::refresh("2")),
+        on_key("reshare", custody::reshare("2")),
+        on_key("rotate", custody::rotate("vault-2")),
+        on_key("recover", custody::recover("2")),
+    ] {
+        let shown = preview(custody.clone()).await.ok();
+        assert_eq!(shown["decision"], "ALLOW", "{custody}: {shown}");
+    }
+    let unknown = preview(json!({ "key_ref": "other", "refresh": custody::refresh("2") })).await;
+    unknown.fails(404, "custody_key_not_found");
+    for (custody, expected) in [
+        (json!({}), "`/custody` must have exactly one of"),
+        (
+            json!({ "key_ref": "plain", "refresh": custody::refresh("2"), "sign": custody::sign("p") }),
+            "`/custody` must have exactly one of",
+        ),
+        (json!({ "refresh": custody::refresh("2") }), "`/custody/key_ref` must not be empty"),
+        (on_key("refresh", custody::refresh("")), "`/custody/refresh/target_epoch`"),
+        (on_key("rotate", with(custody::rotate("v"), "/threshold", json!(1))), "`/custody/rotate/threshold`"),
+    ] {
+        let message = preview(custody).await.fails(400, "invalid_json");
+        assert!(message.starts_with(expected), "{expected}: {message}");
+    }
+    let both = json!({ "intent": payment("p"), "custody": { "key_create": custody::key("vault") } });
+    let message = world.post(PREVIEW, &both).await.fails(400, "invalid_json");
+    assert_eq!(message, "`/custody` must be absent if `/intent` is given");
+}
+
+#[tokio::test]
+async fn preview_with_assumed_facts_uses_them_and_is_not_recorded() {
+    let world = World::with(&[("permitted_recipients", "acct-payroll")]).await;
+    let preview = async |what_if: Value| {
+        world.post(PREVIEW, &json!({ "intent": payment("p"), "what_if": what_if })).await
+    };
+    let recorded = async || {
+        let decisions = world.get("/v1/policy/decisions").await.ok()["decisions"].clone();
+        decisions.as_array().unwrap().len()
+    };
+    assert_eq!(preview(json!(null)).await.ok()["decision"], "DENY");
+    let before = recorded().await;
+    let assumed = preview(json!({ "deployment.permitted_recipients": "*", "time.now_ms": "7" })).await.ok();
+    assert_eq!(assumed["decision"], "ALLOW");
+    assert!(assumed["facts"].to_string().contains("deployment.permitted_recipients=*"), "{assumed}");
+    let absent = preview(json!({ "deployment.permitted_recipients": null })).await.ok();
+    assert!(absent["facts"].to_string().contains("deployment.permitted_recipients=(none)"), "{absent}");
+    assert_eq!(recorded().await, before);
+    for (fact, expected) in [
+        ("velocity.*", "`/what_if/velocity.*` is not a fact"),
+        ("x/y", "`/what_if/x~1y` is not a fact"),
+        ("time.weekday.Europe/Zurich", "`/what_if/time.weekday.Europe~1Zurich` follows from `time.now_ms`"),
+    ] {
+        let message = preview(json!({ fact: "1" })).await.fails(400, "invalid_json");
+        assert!(message.starts_with(expected), "{message}");
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn for_shape(shape: &str) -> Value {
         }),
         "PolicyPreviewRequest" => json!({
             "before_quorum": { "value": { "intent": payment() } },
+            "of_custody": { "value": { "custody": { "key_create": key() }, "what_if": { "time.now_ms": "1790000000000" } } },
             "at_quorum": { "value": { "intent": payment(), "approvals": [approval("alice"), approval("bob")] } },
         }),
         "CustodyKeyCreateRequest" => json!({ "two_of_three": { "value": key() } }),

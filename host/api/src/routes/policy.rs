@@ -6,7 +6,7 @@ use crate::extract::{Body, Caller, query};
 use crate::state::App;
 use crate::warning::{self, Warning};
 use crate::wire::bind_caller;
-use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
+use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest, Previewed};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
@@ -37,33 +37,27 @@ pub async fn bundles(
     Ok(Json(app.engine().policies(limit).await?))
 }
 
-/// Evaluates the policy without creating an operation. The evaluation is recorded before the answer is sent.
+/// Evaluates the policy without creating an operation. The evaluation is recorded before the answer is sent, unless it assumes facts.
 #[utoipa::path(
     post, path = "/v1/policy/preview", operation_id = "policy_preview", tag = "policy",
     security(("bearer" = [OperationsAny])), request_body = PolicyPreviewRequest,
     responses((status = 200, body = PolicyPreview)),
-    extensions(("x-errors" = json!([PolicyAdmissionRateLimited]))),
+    extensions(("x-errors" = json!([PolicyAdmissionRateLimited, CustodyKeyNotFound]))),
 )]
 pub async fn preview(
     State(app): State<App>,
     caller: Caller,
     body: Body<PolicyPreviewRequest>,
 ) -> Result<(HeaderMap, Json<PolicyPreview>), ApiError> {
-    let (intent, approvals) = body.checked;
-    let submitter = bind_caller(&caller.principal, body.value.intent.client.parse()?)?;
-    let request_id = current_request_id();
-    let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals, request_id };
-    let outcome = app.engine().preview(preview).await.map_err(within_intent)?;
+    let Previewed { pointer: within, key_ref, intent, client, approvals } = body.checked;
+    let submitter = bind_caller(&caller.principal, client.parse()?)?;
+    let (request_id, assumed) = (current_request_id(), body.value.what_if);
+    let tenant = submitter.tenant();
+    let preview = Preview { tenant, submitter, key_ref, intent, approvals, assumed, request_id };
+    let outcome = app.engine().preview(preview).await.map_err(|error| match error {
+        EngineError::Invalid { pointer, message } => vec![Fault::at(pointer, message).within(within)].into(),
+        other => ApiError::from(other),
+    })?;
     let warnings = Warning::unknown_members(&body.unknown);
     Ok((warning::headers(&warnings), Json(PolicyPreview::from(&outcome))))
-}
-
-/// Prefixes the engine's pointers, which are relative to the intent, with the intent's own.
-fn within_intent(error: EngineError) -> ApiError {
-    match error {
-        EngineError::Invalid { pointer, message } => {
-            vec![Fault::at(pointer, message).within("/intent")].into()
-        }
-        other => other.into(),
-    }
 }

@@ -109,6 +109,19 @@ impl Facts {
         Self(Arc::new(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()))
     }
 
+    /// These facts, with others in place of those of the same name; `None` for one that does not exist.
+    #[must_use]
+    pub fn assuming(self, others: BTreeMap<String, Option<String>>) -> Self {
+        let mut facts = Arc::unwrap_or_clone(self.0);
+        for (name, value) in others {
+            match value {
+                Some(value) => drop(facts.insert(Cow::Owned(name), value)),
+                None => drop(facts.remove(name.as_str())),
+            }
+        }
+        Self(Arc::new(facts))
+    }
+
     /// The facts of a recorded evaluation, for a re-run. Leaves out facts that had no value.
     #[must_use]
     pub fn recorded(read: &[FactRead]) -> Self {
