@@ -1,19 +1,18 @@
 //! Evaluates the [Cedar](https://www.cedarpolicy.com) policies in the signed data of its bundle.
 //!
-//! All bundles share this engine. They differ in `data/policies.cedar`, `data/schema.cedarschema` and `data/entities.json`, which
-//! the bundle's hash pins like every other file. The documentation of [`request`] shows what policies see of a request; this
+//! All bundles share this engine. They differ in the files below `data/`, which the bundle's hash pins like every other file. The documentation of [`request`] shows what policies see of a request; this
 //! table shows the verdict for each answer of Cedar:
 //!
 //! | Cedar's answer | verdict | reason, one for each policy |
 //! |---|---|---|
 //! | the files, the request or one policy cannot be read or evaluated | DENY | `cedar_error` |
-//! | a `forbid` applies | DENY | `cedar_forbid` |
+//! | a `forbid` applies | DENY | its `@code`, or `cedar_forbid` |
 //! | no `permit` applies | DENY | `cedar_no_permit` |
-//! | a `permit` applies, and none of the above | ALLOW | `cedar_permit` |
+//! | a `permit` applies, and none of the above | ALLOW | its `@code`, or `cedar_permit` |
 //!
 //! Cedar itself skips a policy that fails, even a `forbid`. Here a failing policy denies, since it might have forbidden the
 //! request. A `forbid` with `@quorum` does not deny: it requires approvals while it applies. At admission a missing quorum
-//! denies.
+//! denies. One with `@wait` or `@postpone` does not deny either: the admission waits.
 //!
 //! [`prepare`] reads the files once, when the bundle is built; a snapshot of the component's memory then serves every evaluation.
 
@@ -21,6 +20,7 @@ mod location;
 mod policies;
 mod prepared;
 mod quorum;
+mod rates;
 pub mod request;
 mod schema;
 
@@ -52,6 +52,7 @@ impl Policy for CedarGuest {
             Ok(evaluated) => {
                 evaluated.judgement.tell(&mut answer);
                 quorum::raise(&mut quorum, &evaluated.needs, evaluated.groups);
+                quorum::postpone(request, facts, &quorum, &evaluated.needs, &mut answer);
             }
             Err(fault) => fault.tell(&mut answer),
         }

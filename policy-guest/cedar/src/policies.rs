@@ -21,8 +21,8 @@ const FAULTS_MAX: usize = 8;
 pub(crate) struct Policies {
     /// Decide on the request.
     rules: PolicySet,
-    /// `forbid` with `@quorum`: those that apply require approvals.
-    quorums: PolicySet,
+    /// `forbid` with `@quorum`, `@wait` or `@postpone`: those that apply require approvals, or time.
+    conditions: PolicySet,
     /// `permit` with `@group`: those that apply to an approver name the person's groups.
     groups: PolicySet,
     notes: HashMap<PolicyId, Note>,
@@ -35,8 +35,10 @@ struct Note {
     name: String,
     /// Its place in the file.
     place: String,
-    /// Its `@advice`: what would change the verdict.
-    advice: Option<String>,
+    /// Its `@remedy`: what would change the verdict.
+    remedy: Option<String>,
+    /// The code of the reason if it decides.
+    code: Option<String>,
     needs: Needs,
     group: Option<String>,
 }
@@ -52,11 +54,12 @@ pub(crate) enum Judgement {
 /// What a reason says of one policy.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Told {
+    code: Option<String>,
     policy: String,
     place: String,
     /// Why it could not be evaluated.
     fault: Option<String>,
-    advice: Option<String>,
+    remedy: Option<String>,
 }
 
 impl Policies {
@@ -78,7 +81,7 @@ impl Policies {
         validate(&text, &all, schema)?;
         let mut policies = Self {
             rules: PolicySet::new(),
-            quorums: PolicySet::new(),
+            conditions: PolicySet::new(),
             groups: PolicySet::new(),
             notes: HashMap::new(),
             authorizer: Authorizer::new(),
@@ -93,24 +96,35 @@ impl Policies {
     fn add(&mut self, text: &str, policy: &Policy) -> Result<(), String> {
         let start = policy.as_ref().loc().map_or(0, |loc| loc.start());
         let place = place(FILE, text, start);
-        let (quorum, group) = (policy.annotation("quorum"), policy.annotation("group"));
-        let set = match (policy.effect(), quorum, group) {
+        let (code, group) = (policy.annotation("code"), policy.annotation("group"));
+        let needs =
+            Needs::read(|name| policy.annotation(name)).map_err(|fault| format!("{place}: {fault}"))?;
+        let set = match (policy.effect(), &needs, group) {
+            (Effect::Forbid, Some(_), None) if code.is_none() => &mut self.conditions,
             (_, None, None) => &mut self.rules,
-            (Effect::Forbid, Some(_), None) => &mut self.quorums,
-            (Effect::Permit, None, Some(_)) => &mut self.groups,
+            (Effect::Permit, None, Some(_)) if code.is_none() => &mut self.groups,
             (_, Some(_), _) => {
-                return Err(format!("{place}: `@quorum` belongs to a `forbid` without `@group`"));
+                return Err(format!(
+                    "{place}: `@quorum`, `@wait` and `@postpone` belong to a `forbid` without `@group` and `@code`"
+                ));
             }
-            (_, None, Some(_)) => return Err(format!("{place}: `@group` belongs to a `permit`")),
+            (Effect::Forbid, None, Some(_)) => {
+                return Err(format!("{place}: `@group` belongs to a `permit`"));
+            }
+            (Effect::Permit, None, Some(_)) => {
+                return Err(format!(
+                    "{place}: `@code` belongs to a policy without `@group`, which gives it as its reason"
+                ));
+            }
         };
-        let needs = quorum.map_or(Ok(Needs::new()), crate::quorum::parse);
         let note = Note {
             name: policy
                 .annotation("id")
                 .filter(|id| !id.is_empty())
                 .map_or_else(|| policy.id().to_string(), str::to_owned),
-            advice: policy.annotation("advice").map(str::to_owned),
-            needs: needs.map_err(|fault| format!("{place}: {fault}"))?,
+            remedy: policy.annotation("remedy").map(str::to_owned),
+            code: code.map(str::to_owned),
+            needs: needs.unwrap_or_default(),
             group: group.map(str::to_owned),
             place,
         };
@@ -123,14 +137,14 @@ impl Policies {
     fn check_groups(&self) -> Result<(), String> {
         let named: BTreeSet<_> = self.notes.values().filter_map(|note| note.group.as_deref()).collect();
         let missing = |note: &Note| {
-            let group =
-                note.needs.keys().find(|group| !group.is_empty() && !named.contains(group.as_str()))?;
+            let mut groups = note.needs.people.keys();
+            let group = groups.find(|group| !group.is_empty() && !named.contains(group.as_str()))?;
             Some(format!("{}: no policy has `@group(\"{group}\")`", note.place))
         };
         self.notes.values().find_map(missing).map_or(Ok(()), Err)
     }
 
-    /// Decides on the request. `quorum` policies that apply do not deny it: see [`Policies::needs`].
+    /// Decides on the request. Conditions that apply do not deny it: see [`Policies::needs`].
     pub(crate) fn judge(&self, request: &Request, entities: &Entities) -> Judgement {
         let response = self.authorizer.is_authorized(request, &self.rules, entities);
         if let Err(failed) = self.failed(&response) {
@@ -144,17 +158,14 @@ impl Policies {
         }
     }
 
-    /// The approvals that the request needs: of each group the highest number of all `@quorum` policies that apply.
+    /// The approvals and the time that the request needs, by the conditions that apply.
     ///
     /// # Errors
     /// The policies that failed.
     pub(crate) fn needs(&self, request: &Request, entities: &Entities) -> Result<Needs, Vec<Told>> {
-        let mut needs = Needs::new();
-        for note in self.determining(&self.quorums, request, entities)? {
-            for (group, number) in &note.needs {
-                let highest = needs.entry(group.clone()).or_insert(0);
-                *highest = (*highest).max(*number);
-            }
+        let mut needs = Needs::default();
+        for note in self.determining(&self.conditions, request, entities)? {
+            needs.raise(&note.needs);
         }
         Ok(needs)
     }
@@ -188,7 +199,7 @@ impl Policies {
         let failed =
             response.diagnostics().errors().map(|AuthorizationError::PolicyEvaluationError(error)| {
                 let fault = Some(error.inner().to_string());
-                Told { fault, advice: None, ..self.told(error.policy_id()) }
+                Told { fault, code: None, remedy: None, ..self.told(error.policy_id()) }
             });
         let failed = named(failed);
         if failed.is_empty() { Ok(()) } else { Err(failed) }
@@ -197,10 +208,11 @@ impl Policies {
     fn told(&self, id: &PolicyId) -> Told {
         let note = self.notes.get(id);
         Told {
+            code: note.and_then(|note| note.code.clone()),
             policy: note.map_or_else(|| id.to_string(), |note| note.name.clone()),
             place: note.map(|note| note.place.clone()).unwrap_or_default(),
             fault: None,
-            advice: note.and_then(|note| note.advice.clone()),
+            remedy: note.and_then(|note| note.remedy.clone()),
         }
     }
 }
@@ -234,17 +246,24 @@ impl Judgement {
     pub(crate) fn tell(self, answer: &mut Answer) {
         match self {
             Self::Failed(all) => all.iter().for_each(|it| answer.deny("cedar_error", &it.operands())),
-            Self::Forbidden(all) => all.iter().for_each(|it| answer.deny("cedar_forbid", &it.operands())),
+            Self::Forbidden(all) => {
+                all.iter()
+                    .for_each(|it| answer.deny(it.code.as_deref().unwrap_or("cedar_forbid"), &it.operands()));
+            }
             Self::NotPermitted => answer.deny("cedar_no_permit", &[]),
-            Self::Permitted(all) => all.iter().for_each(|it| answer.because("cedar_permit", &it.operands())),
+            Self::Permitted(all) => {
+                all.iter().for_each(|it| {
+                    answer.because(it.code.as_deref().unwrap_or("cedar_permit"), &it.operands())
+                });
+            }
         }
     }
 }
 
 impl Told {
     fn operands(&self) -> Vec<(&str, &str)> {
-        let Self { policy, place, fault, advice } = self;
-        let more = [("fault", fault), ("advice", advice)];
+        let Self { code: _, policy, place, fault, remedy } = self;
+        let more = [("fault", fault), ("remedy", remedy)];
         let more = more.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
         [("policy", &**policy), ("place", place)].into_iter().chain(more).collect()
     }

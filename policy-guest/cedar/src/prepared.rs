@@ -2,6 +2,7 @@
 
 use crate::policies::{self, Judgement, Policies, Told};
 use crate::quorum::Needs;
+use crate::rates;
 use crate::request::{self, Form};
 use crate::schema::{self, Member, Types};
 use cedar_policy::Context;
@@ -13,7 +14,7 @@ use gateway_policy_sdk::{
 /// Everything that does not depend on the request.
 pub(crate) struct Prepared {
     /// The texts that were read, by file.
-    texts: [(&'static str, Option<String>); 3],
+    texts: [(&'static str, Option<String>); 4],
     policies: Policies,
     form: Form,
 }
@@ -50,7 +51,8 @@ impl Prepared {
         let (schema, types) = schema::read(data)?;
         let policies = Policies::read(data, &schema)?;
         let form = Form::read(data, &schema, types)?;
-        let texts = [policies::FILE, schema::FILE, request::FILE].map(|file| (file, data.get(file, "")));
+        let texts = [policies::FILE, schema::FILE, request::FILE, rates::FILE];
+        let texts = texts.map(|file| (file, data.get(file, "")));
         Ok(Self { texts, policies, form })
     }
 
@@ -91,7 +93,7 @@ impl Prepared {
         needs: &Needs,
         context: &Context,
     ) -> Result<Vec<Group>, Fault> {
-        let named = needs.iter().filter(|(name, _)| !name.is_empty());
+        let named = needs.people.iter().filter(|(name, _)| !name.is_empty());
         let mut groups: Vec<_> = named
             .map(|(name, needed)| Group { name: name.clone(), needed: *needed, have: Vec::new() })
             .collect();

@@ -6,7 +6,7 @@
 //! | `action` | `Action::"payment"`, `Action::"asset_action"`, or `Action::"<operation>"` for a key operation, `in Action::"key_change"` |
 //! | `resource` | `Account::"<from_account>"` for a payment, else `Key::"<key_ref>"`; both have `tenant`, `key_ref` |
 //! | `context.moment` | `"submit"`, `"approval"`, `"admission"` or `"preview"` |
-//! | `context.payment` | `from_account`, `to_account`, `amount_minor`, `currency`, and `reference` if it is given |
+//! | `context.payment` | `from_account`, `to_account`, `amount_minor`, `currency`, `reference` if it is given, and `value` (decimal, rounded up) if `data/rates.json` has a rate for the currency |
 //! | `context.asset_action` | `asset_id`, `action`, `chain_id`, `request_digest`, `typed_data_root`, and in `fields` the public fields of the bundle's type `Fields` |
 //! | `context.key_change` | `operation`, `reason`, `purpose`, `chains` (set), and those of `target_epoch`, `new_key_ref`, `signature_profile`, `asset_id`, `recovering_participant` that are given |
 //! | `context.approvals` | `subjects` and `roles` (sets) of the approvals that count, `count`, and `last_at_ms` if any approval counts |
@@ -20,6 +20,7 @@
 //! so a submitter's text stays text.
 
 use crate::location::located;
+use crate::rates::Rates;
 use crate::schema::{Member, Types};
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request as CedarRequest,
@@ -44,6 +45,7 @@ pub(crate) struct Asked {
 /// What the form of a request takes from the bundle.
 pub(crate) struct Form {
     types: Types,
+    rates: Rates,
     /// The actions, and the bundle's own entities.
     entities: Entities,
     subject: EntityTypeName,
@@ -56,7 +58,7 @@ pub(crate) struct Form {
 
 impl Form {
     /// # Errors
-    /// What is wrong with the bundle's entities.
+    /// What is wrong with the bundle's entities or rates.
     pub(crate) fn read(data: &dyn Data, schema: &Schema, types: Types) -> Result<Self, String> {
         let text = data.get(FILE, "").unwrap_or_else(|| "[]".to_owned());
         let entities =
@@ -64,6 +66,7 @@ impl Form {
         let name = |name: &str| name.parse::<EntityTypeName>().map_err(said);
         let form = Self {
             types,
+            rates: Rates::read(data)?,
             entities,
             subject: name("Subject")?,
             role: name("Role")?,
@@ -107,7 +110,7 @@ impl Form {
             member("approvals", approvals(request, quorum)?),
             member("facts", typed("fact", &self.types.facts, |name| facts.get(name))?),
             match &request.intent {
-                Intent::Payment(it) => member("payment", payment(it)?),
+                Intent::Payment(it) => member("payment", payment(it, &self.rates)?),
                 Intent::AssetAction(it) => member("asset_action", asset_action(it, &self.types.fields)?),
                 Intent::KeyChange(it) => member("key_change", key_change(it)?),
             },
@@ -188,7 +191,7 @@ fn resource_members(request: &Request) -> HashMap<String, Value> {
     HashMap::from([member("key_ref", text(&request.key_ref)), member("tenant", text(&request.tenant))])
 }
 
-fn payment(payment: &Payment) -> Result<Value, String> {
+fn payment(payment: &Payment, rates: &Rates) -> Result<Value, String> {
     let mut members = vec![
         member("from_account", text(&payment.from_account)),
         member("to_account", text(&payment.to_account)),
@@ -196,6 +199,7 @@ fn payment(payment: &Payment) -> Result<Value, String> {
         member("currency", text(&payment.currency)),
     ];
     members.extend(optional("reference", payment.reference.as_ref()));
+    members.extend(rates.value(payment).map(|value| member("value", value)));
     record(members)
 }
 

@@ -242,7 +242,10 @@ fn quorum_that_cannot_be_reached_or_read_is_refused() {
         ("@quorum(\"0\") forbid (principal, action, resource);", "is not understood"),
         ("@quorum(\"1 a, 2 a\") forbid (principal, action, resource);", "names a group twice"),
         ("@quorum(\"1 a\") forbid (principal, action, resource);", "no policy has `@group(\"a\")`"),
-        ("@quorum(\"1\") permit (principal, action, resource);", "`@quorum` belongs to a `forbid`"),
+        (
+            "@quorum(\"1\") permit (principal, action, resource);",
+            "belong to a `forbid` without `@group` and `@code`",
+        ),
         ("@group(\"a\") forbid (principal, action, resource);", "`@group` belongs to a `permit`"),
     ];
     for (policy, expected) in cases {
@@ -275,4 +278,107 @@ fn groups_can_compare_attributes_of_people() {
         judge(&request, policies, "type Attributes = { team: String };", &[]).quorum.satisfied
     };
     assert!(satisfied("risk") && !satisfied("trading"));
+}
+
+/// The operand of the obligation `admit_not_before`.
+fn waits_until(verdict: &Verdict) -> Option<u64> {
+    let mut obligations = verdict.obligations.iter();
+    let found = obligations.find(|it| it.code == "admit_not_before")?;
+    assert_eq!(found.operands[0].name, "at_ms");
+    found.operands[0].value.parse().ok()
+}
+
+#[test]
+fn wait_begins_with_the_last_approval_that_counts() {
+    let policies = r#"permit (principal, action, resource);
+        @quorum("2") @wait("24h") forbid (principal, action == Action::"payment", resource)
+        when { context.payment.amount_minor > 10 };
+        @wait("90m") forbid (principal, action, resource);"#;
+    let of = |amount, approvers: &[&str]| {
+        let mut request = approved(payment("a", "b", amount), Moment::Approval, approvers);
+        for (nth, approval) in request.approvals.iter_mut().enumerate() {
+            approval.at_ms = 1_000 * (nth as u64 + 1);
+        }
+        judge(&request, policies, "", &[("deployment.required_approvals", "0")])
+    };
+    assert_eq!(waits_until(&of(11, &["bob", "eve"])), Some(2_000 + 86_400_000));
+    assert_eq!(waits_until(&of(11, &["bob"])), None, "no quorum");
+    assert_eq!(waits_until(&of(10, &["bob"])), Some(1_000 + 5_400_000));
+    let without = of(10, &[]);
+    assert_eq!(
+        (without.quorum.required, without.quorum.satisfied),
+        (1, false),
+        "a wait begins with an approval"
+    );
+}
+
+#[test]
+fn postponed_admission_is_tried_again_while_the_policy_applies() {
+    let policies = r#"permit (principal, action, resource);
+        @postpone("1h") forbid (principal, action, resource)
+        when { context.facts["time.weekday.UTC"] == "sunday" };"#;
+    let schema = r#"type Facts = { "time.weekday.UTC": String };"#;
+    let on = |day: &str, known: &[(&str, &str)]| {
+        let request = approved(payment("a", "b", 1), Moment::Admission, &["bob"]);
+        let known = [&[("time.weekday.UTC", day)], known].concat();
+        judge(&request, policies, schema, &known)
+    };
+    let now = [("time.now_ms", "5000")];
+    assert_eq!(waits_until(&on("sunday", &now)), Some(5_000 + 3_600_000));
+    let monday = on("monday", &now);
+    assert_eq!((waits_until(&monday), monday.decision), (None, Decision::Allow));
+    assert_eq!(on("sunday", &[]).decision, Decision::Deny, "without a clock");
+}
+
+#[test]
+fn policy_with_a_code_gives_it_as_its_reason() {
+    check(
+        r#"@code("open") permit (principal, action, resource);"#,
+        Decision::Allow,
+        "open",
+        "policy policy0",
+    );
+    let closed = r#"permit (principal, action, resource);
+        @id("weekend") @code("closed") @remedy("on a working day") forbid (principal, action, resource);"#;
+    check(
+        closed,
+        Decision::Deny,
+        "closed",
+        "policy weekend\nplace data/policies.cedar:2:9\nremedy on a working day",
+    );
+}
+
+#[test]
+fn misplaced_or_unreadable_conditions_name_their_place() {
+    for (policy, fault) in [
+        (r#"@wait("24h") permit (principal, action, resource);"#, "belong to a `forbid`"),
+        (r#"@code("x") @wait("24h") forbid (principal, action, resource);"#, "without `@group` and `@code`"),
+        (
+            r#"@code("x") @group("a") permit (principal, action == Action::"approve", resource);"#,
+            "`@code` belongs to a policy without `@group`",
+        ),
+        (r#"@wait("24") forbid (principal, action, resource);"#, "write minutes, hours or days"),
+        (r#"@wait("0h") forbid (principal, action, resource);"#, "write minutes, hours or days"),
+        (r#"@wait("367d") forbid (principal, action, resource);"#, "at most `366d`"),
+        (r#"@postpone("-1h") forbid (principal, action, resource);"#, "`@postpone(\"-1h\")`"),
+        (r#"@postpone("h") forbid (principal, action, resource);"#, "`@postpone(\"h\")`"),
+    ] {
+        let found = refused(&[("policies.cedar", policy)]);
+        assert!(found.starts_with("data/policies.cedar:1:1: ") && found.contains(fault), "{policy}: {found}");
+    }
+}
+
+#[test]
+fn payment_is_compared_by_its_value_in_the_currency_of_the_rates() {
+    let policies = r#"permit (principal, action == Action::"payment", resource)
+        when { context.payment has value && context.payment.value.lessThanOrEqual(decimal("10.00")) };"#;
+    let decision = |rates: &str, amount| {
+        let files = data(&[("policies.cedar", &format!("{policies:?}")), ("rates.json", rates)]);
+        CedarGuest::evaluate(&payment("a", "b", amount), &facts(&[]), &files).decision
+    };
+    let rates = r#"{"currency":"CHF","rates":{"EUR":{"rate":"0.5","decimals":2}}}"#;
+    assert_eq!((decision(rates, 2_000), decision(rates, 2_001)), (Decision::Allow, Decision::Deny));
+    assert_eq!(decision(r#"{"currency":"CHF","rates":{}}"#, 1), Decision::Deny, "no rate");
+    let zero = r#"{"currency":"CHF","rates":{"EUR":{"rate":"0.0","decimals":2}}}"#;
+    assert_eq!(decision(zero, 1), Decision::Deny);
 }
