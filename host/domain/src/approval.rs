@@ -57,6 +57,16 @@ pub struct Approval {
     pub signature: Option<Box<ApprovalSignature>>,
 }
 
+impl Approval {
+    /// The time from which its age counts: when the gateway received it, or the time by the approver's clock if that is signed and
+    /// earlier.
+    #[must_use]
+    pub fn given_at(&self) -> EpochMs {
+        let claimed = EpochMs(u64::try_from(self.claimed_at_ms).unwrap_or(0));
+        if self.signature.is_some() { claimed.min(self.approved_at_ms) } else { self.approved_at_ms }
+    }
+}
+
 /// An approval that no longer counts.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LapsedApprovalView))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

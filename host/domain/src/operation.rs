@@ -53,7 +53,7 @@ pub use phase::{NextAction, OwnStep, Phase, State};
 pub use plan::{Plan, plan, target};
 pub use receipts::signed_receipts;
 pub use recover::recovery;
-pub use reject::{REJECTIONS_REQUIRED, contradicts_ends};
+pub use reject::contradicts_ends;
 pub use settle::ATTEMPTS_MAX;
 pub use state::{Operation, apply, evolve, replay};
 

@@ -5,6 +5,7 @@ mod decision_id;
 pub mod facts;
 mod fault;
 mod input;
+mod obligations;
 pub mod spending;
 
 use crate::binding::ClientBinding;
@@ -20,6 +21,9 @@ pub use decision_id::{DecisionId, InvalidDecisionId};
 pub use facts::Facts;
 pub use fault::{Fault, FaultKind};
 pub use input::Input;
+pub use obligations::{
+    ADMIT_NOT_BEFORE, APPROVALS_EXPIRE_MS, InvalidObligation, REJECTIONS_REQUIRED, TimeLimits, WAIT_MAX_MS,
+};
 pub use spending::SpendingTotals;
 
 crate::wire_words! {

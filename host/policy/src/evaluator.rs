@@ -15,7 +15,9 @@ use crate::outcome::{RawEvaluation, Verdict};
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{Facts, Fault, FaultKind, Outcome, Request};
+use gateway_domain::policy::{
+    Facts, Fault, FaultKind, InvalidObligation, Outcome, Request, Statement, TimeLimits,
+};
 use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -192,9 +194,9 @@ impl Evaluator {
             let verdict = self.call(&mut store, request);
             let fuel_max = run_limits.fuel.min(self.fuel_max);
             let fuel_used = fuel_max.saturating_sub(store.get_fuel().unwrap_or(0));
-            let state = store.into_data();
+            let mut state = store.into_data();
             let verdict = verdict
-                .and_then(|verdict| self.check(verdict, request))
+                .and_then(|verdict| self.check(verdict, request, &mut state))
                 .map_err(|fault| explained(fault, fuel_max, &state));
             RawEvaluation { verdict, fuel_used, memory_bytes: state.memory_bytes(), facts: state.into_read() }
         };
@@ -272,8 +274,13 @@ impl Evaluator {
         verdict.map_err(|error| fault::of(&error))
     }
 
-    /// Checks a verdict: its size, that its codes are declared, and that its quorum is possible.
-    fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<Verdict, Fault> {
+    /// Checks a verdict: its size, that its codes are declared, that its quorum is possible, and the operands that the host reads.
+    fn check(
+        &self,
+        verdict: wit::Verdict,
+        request: &Request<'_>,
+        state: &mut State,
+    ) -> Result<Verdict, Fault> {
         check_size(&verdict)?;
         let wit::Verdict { decision, reasons, obligations, quorum } = verdict;
         let reason = reasons.iter().find(|reason| !self.reasons.contains_key(&reason.code));
@@ -285,8 +292,21 @@ impl Evaluator {
         let quorum = quorum.map_err(|what| fault(FaultKind::BadOutput, what))?;
         quorum.check().map_err(|what| fault(FaultKind::BadOutput, what))?;
         let (reasons, obligations) = (convert::statements(reasons), convert::statements(obligations));
+        check_times(&obligations, state)?;
         Ok(Verdict { decision: convert::decision(decision), reasons, obligations, quorum })
     }
+}
+
+/// Checks the times in the host's own obligations. One that is too far away is known by `time.now_ms`, which counts as read then, so that
+/// a repetition has the same fault.
+fn check_times(obligations: &[Statement], state: &mut State) -> Result<(), Fault> {
+    let invalid = |error: InvalidObligation| fault(FaultKind::BadOutput, error.to_string());
+    let limits = TimeLimits::parse(obligations).map_err(invalid)?;
+    if limits.admit_not_before.is_none() {
+        return Ok(());
+    }
+    let now_ms = state.now_ms().map_err(|error| fault::of(&error))?;
+    limits.check_wait(EpochMs(now_ms)).map_err(invalid)
 }
 
 /// What one evaluation may use, if the manifest does not allow less.

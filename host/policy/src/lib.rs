@@ -70,6 +70,7 @@ mod tests {
     mod default_policy;
     mod fuzz;
     mod hostile;
+    mod obligations;
     mod snapshot;
     mod trusted;
     mod wasi;

@@ -6,6 +6,10 @@
     reason = "tests fail by panicking"
 )]
 
+mod obliging;
+
+pub use obliging::{declare_obligations, obliging_bundle, obliging_guest, with_one_vector};
+
 use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, is_signature, pack};
 use crate::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use ed25519_dalek::SigningKey;

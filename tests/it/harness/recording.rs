@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
-use gateway_domain::operation::REJECTIONS_REQUIRED;
-use gateway_domain::policy::{Facts, Moment, Outcome, Request, Statement};
+use gateway_domain::policy::{Facts, Moment, Outcome, REJECTIONS_REQUIRED, Request, Statement};
 use gateway_engine::ports::{Declared, EvaluatePolicy};
 use std::sync::{Arc, Mutex};
 

@@ -12,9 +12,6 @@ use crate::binding::ClientBinding;
 use crate::names::is_same_person;
 use crate::policy::{self, Statement};
 
-/// The code of an obligation with which a policy says how many rejections end an operation, as a decimal number in its detail.
-pub const REJECTIONS_REQUIRED: &str = "rejections_required";
-
 /// The code of an operation that was rejected.
 const REJECTED: &str = "rejected";
 
@@ -62,7 +59,7 @@ impl Operation {
 
     /// Whether its last rejection, with this evaluation, was the last one needed.
     fn is_rejected_enough(&self, rejection: &Rejection, policy: Option<&policy::Outcome>) -> bool {
-        self.rejections_like(rejection).count() >= rejections_required(policy.unwrap_or(&self.policy))
+        self.rejections_like(rejection).count() >= policy.unwrap_or(&self.policy).rejections_required()
     }
 
     /// Whether it still has to be found out, by the policy, whether this person may reject or abort it: it may if it has approved it.
@@ -103,7 +100,7 @@ pub(super) fn decide(
     let mut changes =
         vec![Change::RejectionRecorded { rejection: rejection.clone(), policy: policy.cloned() }];
     let n_before = operation.rejections_like(rejection).count();
-    if n_before.saturating_add(1) >= rejections_required(latest) {
+    if n_before.saturating_add(1) >= latest.rejections_required() {
         changes.extend(ends);
     }
     Ok(changes)
@@ -202,14 +199,6 @@ fn is_submitter(operation: &Operation, client: Option<&ClientBinding>) -> bool {
     })
 }
 
-/// How many rejections end the operation. An obligation that is no positive number counts as 1, so that a rejection is never without
-/// effect by mistake.
-fn rejections_required(policy: &policy::Outcome) -> usize {
-    let obligations = policy.obligations.iter().filter(|obligation| obligation.code == REJECTIONS_REQUIRED);
-    let number = |obligation: &Statement| obligation.operand("rejections")?.parse().ok();
-    obligations.map(|obligation| number(obligation).unwrap_or(1)).max().unwrap_or(1)
-}
-
 fn check_not_admitted(operation: &Operation) -> Result<(), Refusal> {
     if operation.may_be_rejected() {
         return Ok(());
@@ -230,6 +219,7 @@ mod tests {
     use super::*;
     use crate::intent::PublicationMode;
     use crate::operation::{Action, Command, evolve, open, replay};
+    use crate::policy::REJECTIONS_REQUIRED;
     use crate::testing::samples::{Kind, intent, submission, verdict};
     use crate::time::EpochMs;
 

@@ -305,8 +305,8 @@ fn only_those_abort_whose_approval_would_count_or_does() {
 
 #[test]
 fn policy_says_how_many_aborts_end_a_change() {
-    use super::{Phase, REJECTIONS_REQUIRED};
-    use crate::policy::Statement;
+    use super::Phase;
+    use crate::policy::{REJECTIONS_REQUIRED, Statement};
     let two = |policy: &mut crate::policy::Outcome| {
         policy.obligations.push(Statement::with_operand(REJECTIONS_REQUIRED, "rejections", "2"));
     };

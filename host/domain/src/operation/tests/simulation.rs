@@ -5,10 +5,9 @@ use super::machine::Machine;
 use crate::approval::{LapsedApproval, Rejection};
 use crate::intent::PublicationMode;
 use crate::operation::{
-    Action, Change, Event, ExportState, ExternalExport, Phase, REJECTIONS_REQUIRED, Refusal, Step,
-    approval_is_open, next,
+    Action, Change, Event, ExportState, ExternalExport, Phase, Refusal, Step, approval_is_open, next,
 };
-use crate::policy::{Moment, Statement};
+use crate::policy::{Moment, REJECTIONS_REQUIRED, Statement};
 use crate::roster::ParticipantIndex;
 use crate::testing::approvers::{key as signing_key, signed};
 use crate::testing::samples::{Kind, approval, evaluated, hex32, intent, key, submission, verdict};
