@@ -105,6 +105,10 @@ impl Unverified {
             Self::Approval { subject_id, fault } => {
                 Some(LapsedApproval { subject_id: subject_id.clone(), reason: fault.as_str().to_owned() })
             }
+            Self::Policy(Disagreement::Outlived { subject_id }) => {
+                let reason = ApprovalError::TooOld.as_str().to_owned();
+                Some(LapsedApproval { subject_id: subject_id.clone(), reason })
+            }
             _ => None,
         }
     }

@@ -11,8 +11,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use gateway_domain::error_chain;
 use gateway_policy::{
-    BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleError, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,
-    RepeatError,
+    BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleError, Disagreement, OFFER_BODY_BYTES_MAX, OfferBundleRequest,
+    OfferFault, RepeatError,
 };
 use gateway_service::answer::{self, ErrorAnswer};
 use gateway_service::layers;
@@ -131,6 +131,7 @@ fn error(unverified: &Unverified) -> ErrorAnswer {
         Unverified::Bundle(error) => bundle_error(error),
         Unverified::Approval { .. }
         | Unverified::Submitter { .. }
+        | Unverified::Policy(Disagreement::Outlived { .. })
         | Unverified::Events(_)
         | Unverified::TooFew { .. }
         | Unverified::Refused(_)

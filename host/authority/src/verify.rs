@@ -18,7 +18,7 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::AdmissionRequest;
 use gateway_domain::operation::{Event, Operation, Phase, replay};
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{Moment, Recorded};
+use gateway_domain::policy::{Moment, Outcome, Recorded};
 use gateway_domain::redaction::Salt;
 use gateway_domain::time::EpochMs;
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,7 @@ impl Verifier {
         let rules = Rules { required_approvals, ..self.rules.clone() };
         let known = known(rules.clone(), &operation, request.key.as_ref(), now);
         known.check_outcome(&policy)?;
+        self.check_ages(&operation, &policy, now)?;
         known.check_facts(&policy.facts)?;
         let DecisionRequest { key, derivation, not_before_ms, not_after_ms, .. } = request;
         let decision = decide(&AdmissionRequest {
@@ -159,16 +160,12 @@ impl Verifier {
     /// Each approval must count by the authority's own registry, which must know the submitter as the operation does, and enough different
     /// people must have approved.
     fn check_approvals(&self, operation: &Operation, now: EpochMs) -> Result<(), Unverified> {
-        let subject = ApprovalSubject {
-            tenant: &operation.tenant,
-            operation_id: operation.id,
-            key_id: operation.key.key_id,
-            intent_hash: operation.intent.hash()?,
-            submitter: &operation.submitter.subject_id,
-        };
+        let subject =
+            ApprovalSubject { intent_hash: operation.intent.hash()?, ..operation.approval_subject() };
         for approval in &operation.approvals {
             self.signed_approvals
                 .check_approval(&subject, approval, now)
+                .and_then(|()| approval.check_received())
                 .map_err(|fault| Unverified::Approval { subject_id: approval.subject_id.clone(), fault })?;
         }
         let required = self.n_required(operation.intent.operation_type());
@@ -181,6 +178,18 @@ impl Verifier {
         self.signed_approvals
             .check_registered(&operation.tenant, subject_id, registered.as_deref())
             .map_err(|fault| Unverified::Submitter { subject_id: subject_id.clone(), fault })
+    }
+
+    /// No approval may be too old; the time for which this outcome postpones the admission does not count.
+    fn check_ages(&self, operation: &Operation, policy: &Outcome, now: EpochMs) -> Result<(), Unverified> {
+        let wait_ms = policy.time_limits().wait_ms(&operation.approvals);
+        for approval in &operation.approvals {
+            let statement = operation.approval_subject().statement(approval);
+            self.signed_approvals
+                .check_age(&statement, approval.signature.as_deref(), now, wait_ms)
+                .map_err(|fault| Unverified::Approval { subject_id: approval.subject_id.clone(), fault })?;
+        }
+        Ok(())
     }
 
     /// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is

@@ -65,6 +65,21 @@ impl Approval {
         let claimed = EpochMs(u64::try_from(self.claimed_at_ms).unwrap_or(0));
         if self.signature.is_some() { claimed.min(self.approved_at_ms) } else { self.approved_at_ms }
     }
+
+    /// Checks that a signed approval was not received before its approver signed it, with a tolerance of
+    /// [`CLOCK_SKEW_MS`](limits::CLOCK_SKEW_MS): a gateway that dates it back could end a wait early.
+    ///
+    /// # Errors
+    /// [`ApprovalError::Backdated`].
+    pub fn check_received(&self) -> Result<(), ApprovalError> {
+        let signed_at = self.signature.as_ref().map(|_| u64::try_from(self.claimed_at_ms).unwrap_or(0));
+        match signed_at {
+            Some(signed_at) if signed_at > self.approved_at_ms.plus_ms(limits::CLOCK_SKEW_MS).0 => {
+                Err(ApprovalError::Backdated)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 /// An approval that no longer counts.

@@ -85,7 +85,8 @@ impl Session<'_> {
         self.decide(Action::Expire { approval_ttl_ms: self.engine.rules.approval_ttl_ms })
     }
 
-    /// Stops counting approvals whose signatures no longer verify; durable when it returns. Returns whether there were any.
+    /// Stops counting approvals whose signatures no longer verify, or that are older than the last evaluation lets them count; durable when
+    /// it returns. Returns whether there were any.
     ///
     /// # Errors
     /// [`EngineError`]: `Conflict`, `Unavailable`.
@@ -226,8 +227,15 @@ impl Inner {
 
     /// The approvals of the operation that no longer count, though that is not recorded yet.
     pub(crate) fn lapsed(&self, operation: &Operation) -> Result<Vec<LapsedApproval>, ApprovalError> {
-        let now = self.ports.clock.now();
-        self.rules.signed_approvals.lapsed(&operation.approval_subject(), &operation.approvals, now)
+        let (now, approvals) = (self.ports.clock.now(), &operation.approvals);
+        let (rule, limits) = (&self.rules.signed_approvals, operation.policy.time_limits());
+        let wait_ms = limits.wait_ms(approvals);
+        let mut lapsed = rule.lapsed(&operation.approval_subject(), approvals, now, wait_ms)?;
+        let outlived = limits.outlived(approvals, now);
+        let is_new = |one: &LapsedApproval| lapsed.iter().all(|other| other.subject_id != one.subject_id);
+        let outlived: Vec<_> = outlived.into_iter().filter(is_new).collect();
+        lapsed.extend(outlived);
+        Ok(lapsed)
     }
 
     /// Returns the failure of an operation that the drive after its last approval ended, for example by a denial.

@@ -6,7 +6,7 @@ pub(crate) mod gate;
 pub(crate) mod policy;
 pub(crate) mod verify;
 
-use crate::admission::approvals::Moment;
+use crate::admission::approvals::check_registered;
 use crate::admission::policy::{check_facts, check_spending};
 use crate::admission::verify::{check_generation, check_named_key, verify};
 use crate::call::AdmitRequest;
@@ -66,7 +66,8 @@ impl Node {
         &self,
         request: &AdmitRequest,
     ) -> Result<(AdmittedRequest, Hex32, Arc<TrustedBundle>), NodeError> {
-        let admission = verify(&self.config, request, Moment::Admission, self.now())?;
+        let admission = verify(&self.config, request, self.now())?;
+        check_registered(&self.config.settings.signed_approvals, request)?;
         let Admission { decision, admission_hash, .. } = admission;
         let statement = AdmittedRequest { request: request.clone(), decision };
         let hash = statement.decision.bundle_hash;
@@ -74,7 +75,7 @@ impl Node {
             Some(bundle) => bundle,
             None => self.bundle(&mut self.database.readers().acquire().await?, hash).await?,
         };
-        self.check_policy(&bundle, &statement).await?;
+        self.check_policy(&bundle, &statement, Some(self.now())).await?;
         Ok((statement, admission_hash, bundle))
     }
 
@@ -167,6 +168,7 @@ impl StoreAdmission {
             return Ok(());
         }
         let totals = spending::totals(conn, &request.owner.tenant, payment, self.now).await?;
-        Ok(check_spending(&self.config.settings, &self.bundle, &self.statement, keys, &totals)?)
+        let Self { config, bundle, statement, now, .. } = self;
+        Ok(check_spending(&config.settings, bundle, statement, keys, &totals, *now)?)
     }
 }

@@ -18,6 +18,7 @@
 
 use crate::calendar;
 use gateway_domain::approval::Approval;
+use gateway_domain::approval::LapsedApproval;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::EpochName;
@@ -25,7 +26,7 @@ use gateway_domain::intent::{Intent, SigningTerms, Taproot};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::names::is_same_person;
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{FactRead, Outcome, SpendingTotals, join};
+use gateway_domain::policy::{FactRead, Outcome, SpendingTotals, TimeLimits, join};
 use gateway_domain::time::EpochMs;
 use std::borrow::Cow;
 
@@ -78,6 +79,22 @@ pub enum Disagreement {
         /// The number that the verifier requires.
         required: u32,
     },
+    /// The policy allows the admission at a later time only, by its obligation `admit_not_before`.
+    #[error(
+        "the policy does not admit the operation before `{until_ms}`, and the clock here says `{now_ms}`"
+    )]
+    TooEarly {
+        /// That time.
+        until_ms: u64,
+        /// The verifier's time.
+        now_ms: u64,
+    },
+    /// An approval is older than the policy's obligation `approvals_expire_ms` lets it count.
+    #[error("the approval of `{subject_id}` is older than the policy lets it count")]
+    Outlived {
+        /// The approver.
+        subject_id: String,
+    },
     /// The duties are separated, and the policy counts the submitter.
     #[error("the policy counts the approval of the submitter")]
     CountsSubmitter,
@@ -119,7 +136,7 @@ impl Known<'_> {
         }
     }
 
-    /// Checks that the outcome of the verifier's own run allows the operation. The people whom the policy counts must be as many as
+    /// Checks that the outcome of the verifier's own run allows the operation, now and with these approvals. The people whom the policy counts must be as many as
     /// the verifier requires, and not include the submitter if the duties are separated.
     pub fn check_outcome(&self, outcome: &Outcome) -> Result<(), Disagreement> {
         if !outcome.is_allowed() || !outcome.quorum.satisfied {
@@ -135,7 +152,23 @@ impl Known<'_> {
         if self.rules.separation_of_duties && own.any(|one| outcome.quorum.counts(&one.subject_id)) {
             return Err(Disagreement::CountsSubmitter);
         }
-        Ok(())
+        self.check_times(outcome)
+    }
+
+    /// Checks the times in the policy's obligations against the verifier's clock, with a tolerance of [`CLOCK_SKEW_MS`]. At the
+    /// execution they have been checked.
+    fn check_times(&self, outcome: &Outcome) -> Result<(), Disagreement> {
+        let limits = TimeLimits::parse(&outcome.obligations)
+            .map_err(|invalid| Disagreement::Denied(invalid.to_string()))?;
+        let Some(now) = self.now else { return Ok(()) };
+        if let Some(until) = limits.admit_not_before.filter(|until| *until > now.plus_ms(CLOCK_SKEW_MS)) {
+            return Err(Disagreement::TooEarly { until_ms: until.0, now_ms: now.0 });
+        }
+        let earliest = EpochMs(now.0.saturating_sub(CLOCK_SKEW_MS));
+        match limits.outlived(self.approvals, earliest).into_iter().next() {
+            Some(LapsedApproval { subject_id, .. }) => Err(Disagreement::Outlived { subject_id }),
+            None => Ok(()),
+        }
     }
 
     /// The facts that the verifier itself can state.
@@ -217,7 +250,7 @@ mod tests {
     use super::*;
     use gateway_domain::intent::PublicationMode;
     use gateway_domain::people::Registered;
-    use gateway_domain::policy::Decision;
+    use gateway_domain::policy::{Decision, Statement};
     use gateway_domain::samples::{approval, submitter};
     use gateway_domain::testing::samples::{Kind, hex32, intent, verdict};
 
@@ -374,6 +407,35 @@ mod tests {
         let fact = FactRead { name: "x.\u{1b}[2J".to_owned(), value: Some("a".repeat(10_000)) };
         let detail = known(&intent, &epoch).check_facts(&[fact]).unwrap_err().to_string();
         assert!(detail.contains(r"`x.\u{1b}[2J=aaa") && detail.len() < 400, "{detail}");
+    }
+
+    /// A compromised gateway may ask for a decision before the time, or over approvals that are too old.
+    #[test]
+    fn times_in_obligations_are_those_of_the_verifier_s_clock() {
+        let (intent, epoch) = (sample(Kind::Payment), EpochName("7".to_owned()));
+        let approvals = [approval("alice", 400_000), approval("bob", 1_000_000)];
+        let known = Known { approvals: &approvals, ..known(&intent, &epoch) };
+        let checked = |known: &Known<'_>, code: &str, operand: &str, value: &str| {
+            let mut outcome = verdict(&["alice".to_owned(), "bob".to_owned()], 2);
+            outcome.obligations = vec![Statement::with_operand(code, operand, value)];
+            known.check_outcome(&outcome)
+        };
+        let until = NOW.0 + CLOCK_SKEW_MS;
+        let at = |until_ms: u64| checked(&known, "admit_not_before", "at_ms", &until_ms.to_string());
+        assert_eq!(at(until), Ok(()), "another clock may be ahead");
+        let early = Disagreement::TooEarly { until_ms: until + 1, now_ms: NOW.0 };
+        assert_eq!(at(until + 1), Err(early));
+        // Alice's is 600,000 old, and may seem older to another clock.
+        let expiring = |ms: u64| checked(&known, "approvals_expire_ms", "ms", &ms.to_string());
+        assert_eq!(expiring(600_000 - CLOCK_SKEW_MS), Ok(()));
+        let outlived = Disagreement::Outlived { subject_id: "alice".to_owned() };
+        assert_eq!(expiring(600_000 - CLOCK_SKEW_MS - 1), Err(outlived));
+        let later = Known { now: None, ..known.clone() };
+        assert_eq!(checked(&later, "approvals_expire_ms", "ms", "1"), Ok(()), "at the execution");
+        for malformed in ["0", "soon"] {
+            let denied = checked(&later, "approvals_expire_ms", "ms", malformed);
+            assert!(matches!(denied, Err(Disagreement::Denied(_))), "{denied:?}");
+        }
     }
 
     #[test]

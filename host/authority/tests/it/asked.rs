@@ -13,7 +13,9 @@ use gateway_domain::policy::facts::{Rules, facts_for};
 use gateway_domain::policy::{Moment, Outcome, Recorded, SpendingTotals};
 use gateway_domain::testing::samples;
 use gateway_domain::time::EpochMs;
-use gateway_policy::testing::{committed, committed_bundle, committed_trust, engine, verify};
+use gateway_policy::testing::{
+    author, committed, committed_bundle, committed_trust, engine, key as bundle_key, obliging_bundle, verify,
+};
 use gateway_policy::{BundleFiles, BundleOffer, CompiledBundles, Evaluator, Pins, Trust};
 use policy_authority::{DecisionRequest, HistoryEvent, Policies, Record, Unverified, Verifier};
 use std::sync::{Arc, LazyLock};
@@ -144,6 +146,29 @@ pub(crate) fn request(subjects: &[&str]) -> DecisionRequest {
 pub(crate) fn request_of(events: Vec<Event>, rules: &Rules) -> DecisionRequest {
     let key = key();
     request_with(&evaluated(&events, rules, Some(&key)), events, Some(&key), NOW)
+}
+
+/// The request for a payment with these events, which a policy allows with this obligation at the time `now`, and an authority that
+/// trusts that policy.
+pub(crate) fn obliged(
+    events: Vec<Event>,
+    rule: SigningRule,
+    obligation: (&str, &str, u64),
+    now: EpochMs,
+) -> (Verifier, DecisionRequest) {
+    let files = obliging_bundle(obligation, 1, &bundle_key(1));
+    let evaluator = Evaluator::load(&engine(), &verify(files.clone(), &author()).unwrap()).unwrap();
+    let key = key();
+    let operation = replay(&events).unwrap();
+    let facts = facts_for(&rules(), Some(&key), operation.intent.signing_terms(), None, now);
+    let asked = operation.request(Moment::Admission, &operation.approvals);
+    let outcome = evaluator.evaluate(&asked, &facts, evaluator.fuel_max()).raise_quorum_to(2);
+    let trust = Trust::new(true);
+    trust.replace(Ok(&serde_json::to_vec(&author()).unwrap()), Pins::default()).unwrap();
+    let policies = Policies::new(trust, Arc::default());
+    policies.offer(offer(files), now).unwrap();
+    let verifier = Verifier { policies, ..verifier(rule) };
+    (verifier, request_with(&outcome, events, Some(&key), now))
 }
 
 fn request_with(

@@ -7,4 +7,5 @@ mod envelope;
 mod record;
 mod support;
 mod surface;
+mod times;
 mod verify;

@@ -42,6 +42,9 @@ pub enum ApprovalError {
     /// The approver's clock gave a time in the future.
     #[error("the approval claims a time in the future")]
     InFuture,
+    /// The gateway's time of the approval is before the one that the approver signed.
+    #[error("the gateway received the approval before its approver signed it")]
+    Backdated,
     /// A signed part is malformed.
     #[error("`{0}` is not well formed")]
     Malformed(&'static str),
@@ -95,6 +98,7 @@ impl ApprovalError {
             Self::OtherRegistered => "other_registered",
             Self::TooOld => "too_old",
             Self::InFuture => "in_future",
+            Self::Backdated => "backdated",
             Self::Malformed(_) => "malformed",
             Self::WrongType => "wrong_type",
             Self::WrongChallenge => "wrong_challenge",

@@ -116,10 +116,10 @@ impl SigningRule {
         now: EpochMs,
     ) -> Result<(), ApprovalError> {
         self.check_signature(statement, signature, now)?;
-        self.check_age(statement, signature, now)
+        self.check_age(statement, signature, now, 0)
     }
 
-    /// As [`Self::check`], for an approval that another party received: also checks what it says of the approver.
+    /// Checks an approval that another party received, without its age: its signature, and what it says of the approver.
     ///
     /// # Errors
     /// [`ApprovalError`].
@@ -129,17 +129,19 @@ impl SigningRule {
         approval: &Approval,
         now: EpochMs,
     ) -> Result<(), ApprovalError> {
-        self.check(&subject.statement(approval), approval.signature.as_deref(), now)?;
+        self.check_signature(&subject.statement(approval), approval.signature.as_deref(), now)?;
         self.check_registered(subject.tenant, &approval.subject_id, approval.registered.as_deref())
     }
 
     /// The approvals of an operation that counted and no longer do at `now`: a key was revoked or has expired, a role was taken away,
-    /// the registry says something else of the subject, or the approval became too old. Their signatures are not verified again.
+    /// the registry says something else of the subject, or the approval became too old, of which the time for which the admission waits
+    /// does not count. Their signatures are not verified again.
     pub fn lapsed(
         &self,
         subject: &ApprovalSubject<'_>,
         approvals: &[Approval],
         now: EpochMs,
+        wait_ms: u64,
     ) -> Result<Vec<LapsedApproval>, ApprovalError> {
         let mut lapsed = Vec::new();
         for approval in approvals {
@@ -155,7 +157,7 @@ impl SigningRule {
             let registered = approval.registered.as_deref();
             let checked = checked
                 .and_then(|()| self.check_registered(subject.tenant, &approval.subject_id, registered))
-                .and_then(|()| self.check_age(&statement, signature, now));
+                .and_then(|()| self.check_age(&statement, signature, now, wait_ms));
             match checked {
                 Ok(()) => {}
                 Err(ApprovalError::NoRegistry) => return Err(ApprovalError::NoRegistry),
@@ -170,15 +172,23 @@ impl SigningRule {
         Ok(lapsed)
     }
 
-    fn check_age(
+    /// Checks the age of a signed statement at `now`, which may be higher by `wait_ms`: see
+    /// [`TimeLimits::wait_ms`](crate::policy::TimeLimits::wait_ms).
+    ///
+    /// # Errors
+    /// [`ApprovalError`]: `InFuture`, `TooOld`.
+    pub fn check_age(
         &self,
         statement: &Statement<'_>,
         signature: Option<&ApprovalSignature>,
         now: EpochMs,
+        wait_ms: u64,
     ) -> Result<(), ApprovalError> {
         match (self, signature) {
             (Self::Optional(pinned) | Self::Required(pinned), Some(_)) => {
-                pinned.check_age(statement.claimed_at_ms(), now)
+                let age_max_ms = pinned.age_max_ms.saturating_add(wait_ms);
+                let first = EpochMs(now.0.saturating_sub(age_max_ms));
+                check_claimed_time(statement.claimed_at_ms(), first, now)
             }
             (Self::Off | Self::Optional(_) | Self::Required(_), _) => Ok(()),
         }
@@ -224,10 +234,6 @@ impl PinnedRegistry {
     fn registry(&self) -> Result<Arc<Approvers>, ApprovalError> {
         let approvers = self.approvers.read().unwrap_or_else(PoisonError::into_inner).clone();
         approvers.ok_or(ApprovalError::NoRegistry)
-    }
-
-    fn check_age(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalError> {
-        check_claimed_time(claimed_at_ms, EpochMs(now.0.saturating_sub(self.age_max_ms)), now)
     }
 }
 

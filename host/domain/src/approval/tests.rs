@@ -366,7 +366,7 @@ fn approval_that_says_something_else_of_its_approver_than_the_registry_does_not_
         let fault = |registered: Option<Box<Registered>>| {
             let approval = Approval { registered, ..signed.approval.clone() };
             let checked = rule.check_approval(&signed.approval_subject(), &approval, NOW);
-            let lapsed = rule.lapsed(&signed.approval_subject(), &[approval], NOW).unwrap();
+            let lapsed = rule.lapsed(&signed.approval_subject(), &[approval], NOW, 0).unwrap();
             let lapsed = lapsed.first().map(|one| one.reason.clone());
             assert_eq!(lapsed.as_deref(), checked.as_ref().err().map(ApprovalError::as_str));
             lapsed.unwrap_or_default()

@@ -5,38 +5,29 @@
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, NodeRejection, admission_refused as refused};
 use crate::settings::NodeSettings;
+use crate::store::operation::AdmittedRequest;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
     Approval, ApprovalError, ApprovalSubject, SigningRule, approvals_root, n_distinct_people,
 };
 use gateway_domain::intent::OperationType;
+use gateway_domain::policy::Outcome;
 use gateway_domain::time::EpochMs;
 
-/// When approvals are checked. Their age counts at the admission only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
-    Admission,
-    Execution,
-}
-
-/// Checks that the decision is based on exactly these approvals, and that they are valid and enough.
+/// Checks that the decision is based on exactly these approvals, and that they are valid and enough. [`check_ages`] checks their age.
 pub(crate) fn check_approvals(
     settings: &NodeSettings,
     request: &AdmitRequest,
     decision: &AdmissionDecision,
-    moment: Moment,
     now: EpochMs,
 ) -> Result<(), NodeError> {
     if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
         return Err(refused("the decision is based on other approvals").into());
     }
-    if moment == Moment::Admission {
-        check_registered(&settings.signed_approvals, request)?;
-    }
     match &settings.signed_approvals {
         SigningRule::Off => {}
         rule @ (SigningRule::Optional(_) | SigningRule::Required(_)) => {
-            check_signatures(rule, request, decision, moment, now)?;
+            check_signatures(rule, request, decision, now)?;
         }
     }
     let required = n_required(settings, decision.operation_type);
@@ -84,8 +75,8 @@ fn is_exempt(settings: &NodeSettings, operation_type: OperationType) -> bool {
         && !settings.signed_approvals.is_required()
 }
 
-/// Checks that the request says the same of its submitter and approvers as this node's registry.
-fn check_registered(rule: &SigningRule, request: &AdmitRequest) -> Result<(), NodeError> {
+/// Checks that the request says the same of its submitter and approvers as this node's registry. Called at the admission only.
+pub(crate) fn check_registered(rule: &SigningRule, request: &AdmitRequest) -> Result<(), NodeError> {
     let AdmitRequest { submitter, approvals, owner, .. } = request;
     let approvers = approvals.iter().map(|one| (&one.subject_id, &one.registered));
     for (subject_id, recorded) in
@@ -102,25 +93,45 @@ fn check_signatures(
     rule: &SigningRule,
     request: &AdmitRequest,
     decision: &AdmissionDecision,
-    moment: Moment,
     now: EpochMs,
 ) -> Result<(), NodeError> {
-    let subject = ApprovalSubject {
+    let subject = subject(request, decision);
+    for approval in &request.approvals {
+        let (statement, signature) = (subject.statement(approval), approval.signature.as_deref());
+        let checked = rule.check_signature(&statement, signature, now);
+        let checked = checked.and_then(|()| approval.check_received());
+        checked.map_err(|fault| approval_error(&approval.subject_id, &fault))?;
+    }
+    Ok(())
+}
+
+/// Checks the age of signed approvals, of which the time for which this outcome postpones the admission does not count. Called at the
+/// admission only.
+pub(crate) fn check_ages(
+    settings: &NodeSettings,
+    AdmittedRequest { request, decision }: &AdmittedRequest,
+    outcome: &Outcome,
+    now: EpochMs,
+) -> Result<(), NodeError> {
+    let (rule, subject) = (&settings.signed_approvals, subject(request, decision));
+    let wait_ms = outcome.time_limits().wait_ms(&request.approvals);
+    for approval in &request.approvals {
+        let (statement, signature) = (subject.statement(approval), approval.signature.as_deref());
+        if let Err(fault) = rule.check_age(&statement, signature, now, wait_ms) {
+            return Err(approval_error(&approval.subject_id, &fault));
+        }
+    }
+    Ok(())
+}
+
+fn subject<'a>(request: &'a AdmitRequest, decision: &AdmissionDecision) -> ApprovalSubject<'a> {
+    ApprovalSubject {
         tenant: &request.owner.tenant,
         operation_id: decision.operation_id,
         key_id: decision.key_id,
         intent_hash: decision.intent_hash,
         submitter: &request.submitter.subject_id,
-    };
-    for approval in &request.approvals {
-        let (statement, signature) = (subject.statement(approval), approval.signature.as_deref());
-        let checked = match moment {
-            Moment::Admission => rule.check(&statement, signature, now),
-            Moment::Execution => rule.check_signature(&statement, signature, now),
-        };
-        checked.map_err(|fault| approval_error(&approval.subject_id, &fault))?;
     }
-    Ok(())
 }
 
 /// An invalid approval ends the operation. If the registry cannot be read now, the admission can be tried again.

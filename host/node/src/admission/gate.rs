@@ -1,6 +1,5 @@
 //! The checks of a call against the stored operation: order, validity of the decision, and the key's generation.
 
-use crate::admission::approvals::Moment;
 use crate::admission::policy::check_facts;
 use crate::admission::verify::{check_named_key, verify};
 use crate::call::{Call, Subject};
@@ -89,7 +88,7 @@ fn verify_statement<'s>(
     admitted: &'s Admitted,
 ) -> Result<Option<&'s Generation>, NodeError> {
     let AdmittedRequest { request, decision } = &admitted.statement;
-    let verified = verify(config, request, Moment::Execution, (config.settings.clock)())?;
+    let verified = verify(config, request, (config.settings.clock)())?;
     if verified.decision != *decision {
         return Err(
             NodeRejection::new(Code::AdmissionRefused, "the stored decision is not the signed one").into()
@@ -110,7 +109,7 @@ impl Node {
         let generation = verify_statement(&self.config, admitted)?;
         let (statement, decision) = (&admitted.statement, &admitted.statement.decision);
         let bundle = self.bundle(conn, decision.bundle_hash).await?;
-        self.check_policy(&bundle, statement).await?;
+        self.check_policy(&bundle, statement, None).await?;
         let decode = |held: &Generation| self.generations.keys(held.root, || held.decode(decision.key_id));
         let keys = generation.map(decode).transpose()?;
         if let Some(keys) = keys.as_deref() {

@@ -1,6 +1,6 @@
 //! The node's own run of the policy: at the admission, and again before the execution.
 
-use crate::admission::approvals::n_required;
+use crate::admission::approvals::{check_ages, n_required};
 use crate::admission::bundles::{CLOSED, bundle_error};
 use crate::error::{NodeError, NodeRejection, policy_refused};
 use crate::node::Node;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 impl Node {
     /// Repeats the evaluation that the decision is based on, with the recorded facts, and compares the outcome with the decision.
-    /// [`check_facts`] compares the facts with what the node knows.
+    /// [`check_facts`] compares the facts with what the node knows. `now` is `None` at the execution.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::PolicyRefused`](crate::Code::PolicyRefused) when the bundle is not trusted now, when
@@ -25,6 +25,7 @@ impl Node {
         &self,
         bundle: &Arc<TrustedBundle>,
         statement: &AdmittedRequest,
+        now: Option<EpochMs>,
     ) -> Result<(), NodeError> {
         self.bundles.check(bundle, self.now()).map_err(|error| bundle_error(&error))?;
         let AdmittedRequest { request, decision } = statement;
@@ -34,7 +35,11 @@ impl Node {
             None => self.repeat_on_thread(bundle, statement).await?,
         };
         let outcome = repeated.map_err(|error| repeat_error(&error))?;
-        Ok(check_outcome(&self.config.settings, statement, &outcome)?)
+        check_outcome(&self.config.settings, statement, &outcome, now)?;
+        match now {
+            Some(now) => check_ages(&self.config.settings, statement, &outcome, now),
+            None => Ok(()),
+        }
     }
 
     async fn repeat_on_thread(
@@ -68,8 +73,9 @@ fn check_outcome(
     settings: &NodeSettings,
     statement: &AdmittedRequest,
     outcome: &Outcome,
+    now: Option<EpochMs>,
 ) -> Result<(), NodeRejection> {
-    known(settings, statement, None, None).check_outcome(outcome).map_err(disagreement)?;
+    known(settings, statement, None, now).check_outcome(outcome).map_err(disagreement)?;
     let decision = &statement.decision;
     let is_decided = outcome.bundle_hash == decision.bundle_hash
         && outcome.input_hash == decision.policy_input_hash
@@ -133,10 +139,11 @@ pub(crate) fn check_spending(
     statement: &AdmittedRequest,
     held: Option<&PublicKeys>,
     totals: &SpendingTotals,
+    now: EpochMs,
 ) -> Result<(), NodeError> {
     let AdmittedRequest { request, decision } = statement;
     let asked = request.policy_request(decision.intent_hash);
-    let known = known(settings, statement, held, None);
+    let known = known(settings, statement, held, Some(now));
     known.check_totals(bundle.evaluator(), &asked, &request.policy, totals).map_err(|error| match error {
         TotalsError::Host(_) => NodeError::unavailable("the node's policy engine cannot evaluate now"),
         TotalsError::Denied(why) => disagreement(why).into(),

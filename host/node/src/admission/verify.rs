@@ -1,6 +1,6 @@
 //! The checks of an admission. Pure: no store, and the time is an argument.
 
-use crate::admission::approvals::{Moment, check_approvals};
+use crate::admission::approvals::check_approvals;
 use crate::call::{AdmitRequest, Owner};
 use crate::error::{Code, NodeError, NodeRejection, admission_refused as refused};
 use crate::settings::NodeConfig;
@@ -20,7 +20,6 @@ use gateway_threshold::{PublicKeys, SignatureProfile, ThresholdError, derive};
 pub(crate) fn verify(
     config: &NodeConfig,
     request: &AdmitRequest,
-    moment: Moment,
     now: EpochMs,
 ) -> Result<Admission, NodeError> {
     let admission = admission::verify(&request.envelope, &config.settings.authorities, now).map_err(
@@ -44,7 +43,7 @@ pub(crate) fn verify(
     }
     check_intent(&request.intent, decision)?;
     check_key(&request.owner, &request.intent, decision)?;
-    check_approvals(&config.settings, request, decision, moment, now)?;
+    check_approvals(&config.settings, request, decision, now)?;
     check_terms(&request.intent, decision)?;
     Ok(admission)
 }

@@ -16,3 +16,4 @@ mod relay;
 mod rollback;
 mod signing;
 mod support;
+mod times;

@@ -16,13 +16,14 @@ use gateway_node::testing::{
 };
 use gateway_node::{AdmitRequest, CeremonyStart, Code, NodeError};
 use gateway_policy::BundleFiles;
-use gateway_policy::bundle::{COMPONENT_FILE, Expectation, MANIFEST_FILE, Vector, VectorInput};
+use gateway_policy::bundle::{COMPONENT_FILE, Expectation, MANIFEST_FILE, Manifest, Vector, VectorInput};
+use gateway_policy::testing::declare_obligations;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Nodes that permit payments to `acct-2` only, and require signed approvals of Alice, Bob or Carol.
-async fn group() -> Group {
+pub(crate) async fn group() -> Group {
     let mut group = Group::with_key(3, 2, SUITES[1]).await;
     group.rules.permitted_recipients = "acct-2".into();
     let approvers = registered(key_entry(&key(1)));
@@ -33,7 +34,7 @@ async fn group() -> Group {
 }
 
 /// An operation that Alice and Bob signed for, with the facts that the nodes' own configuration gives.
-fn approved(group: &Group, id: u8, intent: Intent) -> Case {
+pub(crate) fn approved(group: &Group, id: u8, intent: Intent) -> Case {
     let mut case = group.case(id, intent);
     case.submitter = submitter("dave");
     case.facts.insert("deployment.permitted_recipients".into(), "acct-2".into());
@@ -78,7 +79,7 @@ fn assert_policy_refused((code, detail): (Code, String), part: &str) {
     assert!(detail.contains(part), "{part}: {detail}");
 }
 
-async fn assert_refused(group: &Group, case: &Case, part: &str) {
+pub(crate) async fn assert_refused(group: &Group, case: &Case, part: &str) {
     assert_policy_refused(refused_everywhere(group, case, &case.request()).await, part);
 }
 
@@ -513,6 +514,18 @@ pub(crate) fn counting_bundle(facts: &[&str]) -> BundleFiles {
         (data (i32.const 64) "\50\00\00\00\05\00\00\00\55\00\00\00\03\00\00\00alicebob")"#;
     let data = format!("{verdict}\n(data (i32.const {NAMES_AT}) \"{text}\")");
     let wasm = gateway_policy::testing::guest(1, &data, &format!("{reads} i32.const 0"));
+    // A name that no deployment offers can only be read by an entry that stands for several.
+    let declared = facts.iter().map(|name| if name.ends_with(".unknown") { "time.*" } else { name });
+    let declared: BTreeSet<_> = declared.map(ToString::to_string).collect();
+    bundle_of_guest(wasm, &[], |manifest| manifest.facts = declared.into_iter().collect())
+}
+
+/// A bundle of this guest, which counts Alice and Bob, with these obligations. It has the manifest of [`declare_obligations`].
+pub(crate) fn bundle_of_guest(
+    wasm: Vec<u8>,
+    obligations: &[&str],
+    change: impl FnOnce(&mut Manifest),
+) -> BundleFiles {
     let case = Case::key_create(1, crate::support::KEY, 3, 2, SUITES[0]);
     let vector = Vector {
         name: "counts Alice and Bob".into(),
@@ -521,14 +534,14 @@ pub(crate) fn counting_bundle(facts: &[&str]) -> BundleFiles {
             tenant: case.owner.tenant.clone(),
             key_ref: case.owner.key_ref.clone(),
             submitter: case.submitter.clone(),
-            intent: case.intent.clone(),
+            intent: paying("acct-2", 12_500),
             approvals: case.approvals.clone(),
         },
-        facts: Default::default(),
+        facts: obligations.iter().map(|_| ("time.now_ms".to_owned(), NOW.to_string())).collect(),
         expect: Expectation {
             decision: Decision::Allow,
             reasons: vec![],
-            obligations: vec![],
+            obligations: obligations.iter().map(ToString::to_string).collect(),
             subjects: vec!["alice".into(), "bob".into()],
             required: 2,
             satisfied: true,
@@ -540,15 +553,7 @@ pub(crate) fn counting_bundle(facts: &[&str]) -> BundleFiles {
         bare.with([(COMPONENT_FILE.to_owned(), wasm), ("tests/counts.json".to_owned(), vectors)]).unwrap();
     signed_bundle(&files, &bundle_key(), |manifest| {
         manifest.sequence = 7;
-        // A name that no deployment offers can only be read by an entry that stands for several.
-        let declared = facts.iter().map(|name| if name.ends_with(".unknown") { "time.*" } else { name });
-        manifest.facts = declared.map(ToString::to_string).collect::<BTreeSet<_>>().into_iter().collect();
-        let imports = [
-            "svc:bundle/data@1.0.0",
-            "svc:bundle/log@1.0.0",
-            "svc:policy/facts@2.0.0",
-            "svc:policy/types@2.0.0",
-        ];
-        manifest.capabilities = imports.map(str::to_owned).into();
+        declare_obligations(manifest);
+        change(manifest);
     })
 }
