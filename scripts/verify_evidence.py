@@ -264,6 +264,8 @@ FORMS = {
     "lapsed": "subject_id:text reason:text",
     "approvals_waived": "policy:outcome",
     "quorum_reached": "",
+    "admission_postponed": "until_ms:int policy?:outcome",
+    "admission_resumed": "",
     "decision_signed": "policy:outcome admission:admission",
     "admission_applied": "receipts:[receipt]",
     "execution_requested": "requested_at_ms:int|null",
@@ -542,9 +544,11 @@ def check_people(approvals, quorum):
 PHASES = {
     "approval_requested": ({"submitted"}, "pending"),
     "approval_recorded": ({"pending"}, None),
-    "approvals_lapsed": ({"pending", "deciding"}, "pending"),
+    "approvals_lapsed": ({"pending", "deciding", "postponed"}, "pending"),
     "approvals_waived": ({"pending"}, None),
     "quorum_reached": ({"pending"}, "deciding"),
+    "admission_postponed": ({"deciding"}, "postponed"),
+    "admission_resumed": ({"postponed"}, "deciding"),
     "decision_signed": ({"deciding"}, "admitting"),
     "admission_applied": ({"admitting"}, "admitted"),
     "execution_requested": ({"admitted"}, "issuing"),
@@ -588,7 +592,9 @@ class History:
         self.humans = {}
         self.replays, self.recoveries, self.export = [submission["body_digest"]], [], None
         self.waits_for, self.given_up, self.discarded, self.receipt = set(), set(), set(), None
-        self.failure, self.end = None, None
+        self.failure, self.end, self.until = None, None, None
+        # The times of the approvals that count, by person.
+        self.given = {}
 
     def receivers(self):
         if self.signs or self.decision is None:
@@ -630,11 +636,11 @@ class History:
             return not self.signs and phase in ("committing", "executed", "publishing", "discarding_rest"), None
         if kind == "rejection_recorded":
             if "lost" not in change["rejection"]:
-                return phase in ("pending", "deciding"), None
+                return phase in ("pending", "deciding", "postponed"), None
             going = {"admitting", "admitted", "issuing", "materialized", "executing", "committing", "executed", "publishing", "discarding_rest"}
             return not self.signs and phase in going, None
         if kind == "failed":
-            undecided = {"pending", "deciding", "discarding", "discarding_rest"}
+            undecided = {"pending", "deciding", "postponed", "discarding", "discarding_rest"}
             return phase in undecided | (set() if self.signs else {"admitting", "admitted", "issuing", "materialized"}), "failed"
         if kind == "late_approval_recorded":
             return phase not in ("submitted", "pending"), None
@@ -675,7 +681,9 @@ class History:
     def check_content(self, event):
         """What follows from the operation; signatures are checked elsewhere."""
         change = event["change"]
-        kind, quorum = change["type"], self.outcome["quorum"]
+        kind, quorum, at = change["type"], self.outcome["quorum"], event["at_ms"]
+        postponed = self.phase == "deciding" and not_before(self.outcome) > at
+        need(not postponed or kind == "admission_postponed", "the policy postpones the admission")
         if kind == "approval_requested":
             need(change["required"] == quorum["required"], "another number of approvals is required")
         elif kind in ("approval_recorded", "late_approval_recorded"):
@@ -687,6 +695,7 @@ class History:
             (self.approved if kind == "approval_recorded" else self.late).append(subject)
             if kind == "approval_recorded":
                 self.outcome = change["policy"]
+                self.given[subject] = given_at(change["approval"])
                 counts = self.outcome["decision"] == "ALLOW" and subject in self.counted()
                 need(counts, f"the approval of `{subject}` does not count")
         elif kind == "rejection_recorded":
@@ -712,8 +721,18 @@ class History:
             need(waived, "the policy requires approvals")
         elif kind == "quorum_reached":
             need(quorum["satisfied"], "the quorum is not reached")
+        elif kind == "admission_postponed":
+            outcome = change.get("policy", self.outcome)
+            allowed = outcome["decision"] == "ALLOW" and outcome["quorum"]["satisfied"]
+            need(allowed and at < change["until_ms"] == not_before(outcome), "the policy does not postpone the admission so")
+            self.outcome, self.until = outcome, change["until_ms"]
+        elif kind == "admission_resumed":
+            need(at >= self.until, "the admission was postponed for longer")
         elif kind == "decision_signed":
             self.outcome, self.decision = change["policy"], change["admission"]["decision"]
+            need(not_before(self.outcome) <= at, "the policy does not allow the admission before a later time")
+            oldest = min((self.given[subject] for subject in self.approved), default=at)
+            need(at - CLOCK_AHEAD_MS_MAX <= oldest + expire_ms(self.outcome, at), "an approval is older than the policy lets it count")
             quorum = self.outcome["quorum"]
             counted = self.counted() & set(self.approved)
             allowed = self.outcome["decision"] == "ALLOW" and quorum["satisfied"] and counted == self.counted()
@@ -833,6 +852,29 @@ def rejections_required(outcome):
     said = [one.get("operands", []) for one in outcome["obligations"] if one["code"] == "rejections_required"]
     numbers = [next((operand["value"] for operand in operands if operand["name"] == "rejections"), "") for operands in said]
     return max((int(number) if re.fullmatch("[0-9]+", number) else 1 for number in numbers), default=1)
+
+
+def operands(outcome, code, name):
+    """The numbers in this operand of the policy's obligations with this code; none if one of them is malformed."""
+    said = [one.get("operands", []) for one in outcome["obligations"] if one["code"] == code]
+    values = [next((operand["value"] for operand in of_one if operand["name"] == name), "") for of_one in said]
+    return [int(value) for value in values] if all(re.fullmatch("[0-9]+", value) for value in values) else []
+
+
+def not_before(outcome):
+    """The time before which the policy does not allow the admission."""
+    return max(operands(outcome, "admit_not_before", "at_ms"), default=0)
+
+
+def expire_ms(outcome, default):
+    """How long the policy lets an approval count."""
+    return min(operands(outcome, "approvals_expire_ms", "ms"), default=default)
+
+
+def given_at(approval):
+    """The time from which the age of an approval counts."""
+    claimed = max(0, approval["claimed_at_ms"]) if approval.get("signature") else approval["approved_at_ms"]
+    return min(claimed, approval["approved_at_ms"])
 
 
 def check_order(submission, events):

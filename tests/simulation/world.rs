@@ -296,6 +296,7 @@ impl<'a> World<'a> {
             Phase::Admitted | Phase::Deciding | Phase::Admitting => self.execute(id, replica),
             Phase::Executed => self.publish(id, replica),
             Phase::Submitted
+            | Phase::Postponed { .. }
             | Phase::IssuingReceipt
             | Phase::ReceiptMaterialized
             | Phase::Executing { .. }

@@ -59,6 +59,9 @@ pub struct Approvals {
     pub subjects: Vec<String>,
     /// Who must approve yet.
     pub missing: Vec<MissingApprovals>,
+    /// Until when the admission waits, epoch milliseconds; `None` if it does not.
+    #[serde(default)]
+    pub admit_not_before_ms: Option<u64>,
 }
 
 /// People who must approve yet. One person may count for several of these.

@@ -28,6 +28,7 @@ export async function operation(href, me, page) {
       ['Rejections', view.rejections?.length ? list(view.rejections.map(({ subject_id: who, reason }) => [said(who), ': ', said(reason)])) : null],
       ['Key', el('a', { href: `#/v1/custody/keys/${encodeURIComponent(keyRef)}` }, said(keyRef))],
       ['Submitted', time(view.created_at_ms)], ['Changed', time(view.updated_at_ms)],
+      ['Waits until', view.approvals.admit_not_before_ms ? time(view.approvals.admit_not_before_ms) : null],
       ['Expires', view.expires_at_ms && view.state === 'pending_approval' ? time(view.expires_at_ms) : null],
       ['Policy', `${view.policy.decision} by ${view.policy.bundle_id}`], ['bundle_hash', code(view.policy.bundle_hash)],
       ['Reasons', list(view.policy.reasons)], ['Obligations', list(view.policy.obligations)], ['Facts', list(view.policy.facts)],

@@ -1,7 +1,7 @@
 // What intents, states and events mean, in words. Where it matters the words are made from the bytes that are signed. What others wrote
 // is an element of its own (`said`): it is seen where it begins and ends.
 
-import { said } from './elements.js';
+import { said, time } from './elements.js';
 
 const STATES = new Map(Object.entries({
   submitted: ['is being decided', 'wait'],
@@ -120,6 +120,7 @@ const EVENTS = new Map(Object.entries({
   approval_requested: ['Approvals are asked for'],
   approvals_waived: ['Approvals are waived'],
   quorum_reached: ['Enough people have approved'],
+  admission_resumed: ['The wait for the admission has ended'],
   decision_signed: ['The authority admits it'],
   admission_applied: ['The nodes admit it'],
   execution_requested: [null, ' asked to execute it'],
@@ -143,6 +144,7 @@ export function happened({ change, asked_by: asked }) {
     case 'approval_recorded': return [said(change.approval.subject_id), ` approved${signed(change.approval)}`];
     case 'late_approval_recorded': return [said(change.approval.subject_id), ` approved, after there were enough${signed(change.approval)}`];
     case 'rejection_recorded': return [said(change.rejection.subject_id), ` ${change.rejection.lost ? 'aborted' : 'rejected'} it${signed(change.rejection)}: `, said(change.rejection.reason)];
+    case 'admission_postponed': return ['The policy does not allow the admission before ', time(change.until_ms)];
     case 'approvals_lapsed': return [change.lapsed.flatMap((one, nth) => [nth ? ', ' : 'The approval of ', said(one.subject_id), ` no longer counts (${one.reason})`])].flat();
     case 'failed': return ['It failed: ', said(change.failure.detail || change.failure.code)];
     case 'aborted': return [who, ' ended it, or goes on without a node: ', said(change.failure?.detail ?? change.reason ?? '')];

@@ -1,7 +1,8 @@
 //! The state machine of an operation.
 //!
 //! ```text
-//! Submitted → PendingApproval → Deciding → Admitting → Admitted → IssuingReceipt → ReceiptMaterialized
+//! Submitted → PendingApproval → Deciding ⇄ Postponed
+//!   Deciding → Admitting → Admitted → IssuingReceipt → ReceiptMaterialized
 //!   → Executing ─(sign)────────────────────────→ Executed → Publishing → Published
 //!             └─(new shares)→ CommittingEpoch ─↗
 //! any phase before Executed that has not decided an epoch → [Discarding → [DiscardingRest]] → Failed
@@ -28,6 +29,7 @@ mod next;
 mod order;
 mod phase;
 mod plan;
+mod postpone;
 mod publish;
 mod receipts;
 mod recover;
@@ -82,7 +84,7 @@ pub struct AdmissionRequest<'a> {
 /// The first events of an operation.
 #[must_use]
 pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
-    let follow = approve::request(&submission.policy);
+    let follow = approve::request(&submission.policy, at);
     stamp(at, std::iter::once(Change::Submitted(Box::new(submission))).chain(follow).collect())
 }
 
@@ -95,11 +97,13 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
     // The clock may be set back; the times of an operation's events never go back.
     let at = command.at.max(operation.updated_at_ms);
     let changes = match &command.action {
-        Action::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
+        Action::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref(), at),
         Action::Reject { rejection, policy } => reject::decide(operation, rejection, policy.as_ref()),
         Action::Cancel { client, reason } => reject::cancel(operation, client.as_ref(), reason),
-        Action::LapseApprovals { lapsed, policy } => Ok(approve::lapse(operation, lapsed, policy)),
-        Action::WaiveApprovals { policy } => Ok(approve::waive(operation, policy)),
+        Action::LapseApprovals { lapsed, policy } => Ok(approve::lapse(operation, lapsed, policy, at)),
+        Action::WaiveApprovals { policy } => Ok(approve::waive(operation, policy, at)),
+        Action::PostponeAdmission { policy } => Ok(postpone::postpone(operation, policy, at)),
+        Action::ResumeAdmission => Ok(postpone::resume(operation, at)),
         Action::Expire { approval_ttl_ms } => Ok(approve::expire(operation, command.at, *approval_ttl_ms)),
         Action::Execute { requested_at_ms, key } => {
             execute::decide(operation, *requested_at_ms, key.as_deref(), command.at)

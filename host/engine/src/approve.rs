@@ -91,7 +91,7 @@ impl Session<'_> {
     /// # Errors
     /// [`EngineError`]: `Conflict`, `Unavailable`.
     pub(crate) async fn lapse(&mut self) -> Result<bool, EngineError> {
-        if !matches!(self.operation.phase, Phase::PendingApproval | Phase::Deciding) {
+        if !may_lapse(&self.operation) {
             return Ok(false);
         }
         let lapsed = self.engine.lapsed(&self.operation);
@@ -252,6 +252,11 @@ impl Inner {
             (_, None) => Ok(()),
         }
     }
+}
+
+/// Whether approvals of the operation can stop counting.
+pub(crate) const fn may_lapse(operation: &Operation) -> bool {
+    matches!(operation.phase, Phase::PendingApproval | Phase::Deciding | Phase::Postponed { .. })
 }
 
 /// The approvals so far, followed by this one.

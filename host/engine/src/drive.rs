@@ -48,6 +48,7 @@ impl Session<'_> {
         loop {
             match next(&self.operation) {
                 _ if is_done(&self.operation) => return self.commit().await,
+                Step::Rest if self.decide(Action::ResumeAdmission)? > 0 => {}
                 Step::Rest => return self.commit().await,
                 Step::Record(action) => {
                     self.decide(*action)?;
@@ -74,6 +75,7 @@ impl Session<'_> {
                     failpoint(&format!("performed-{}", effect.id.step.as_str()));
                     match performed {
                         Performed::Settled(settled) => self.settle(&effect, *settled).await?,
+                        Performed::Postponed(policy) => self.postpone(*policy).await?,
                         Performed::Lapsed(lapsed) => {
                             let named = lapsed
                                 .iter()
@@ -90,6 +92,12 @@ impl Session<'_> {
                 }
             }
         }
+    }
+
+    /// Waits until the policy allows the admission; the drive that finds the time reached goes on. Durable when it returns.
+    async fn postpone(&mut self, policy: policy::Outcome) -> Result<(), EngineError> {
+        self.decide(Action::PostponeAdmission { policy })?;
+        self.commit().await
     }
 
     /// Performs an effect after all decided events are committed, but for those that may wait. If it takes long or fails, these are
@@ -150,8 +158,10 @@ fn is_attempt_to_sign(effect: &Effect, operation: &Operation) -> bool {
 /// What came of an effect.
 enum Performed {
     Settled(Box<Settled>),
-    /// There is no decision, since the authorities do not count these approvals.
+    /// There is no decision, since the policy or the authorities do not count these approvals.
     Lapsed(Vec<LapsedApproval>),
+    /// There is no decision yet, since the policy allows it at a later time only.
+    Postponed(Box<policy::Outcome>),
 }
 
 /// The outcome of an effect, and for a decision what the engine keeps until it is durable.
@@ -223,6 +233,7 @@ impl Inner {
                 Ok(Performed::Settled(Box::new(Settled { outcome: *outcome, party_locks, spending })))
             }
             Signing::Lapsed(lapsed) => Ok(Performed::Lapsed(lapsed)),
+            Signing::Postponed(policy) => Ok(Performed::Postponed(policy)),
             Signing::Spent(_) => {
                 let why =
                     "the policy allows the payment here, and denies it with what the authorities admitted";
@@ -274,12 +285,19 @@ impl Inner {
             let detail = self.denied(&policy).to_string();
             return Ok(Signing::ended(rejection("policy_rejected", detail, Some(policy))));
         }
+        let now = self.ports.clock.now();
+        let outlived = policy.time_limits().outlived(&operation.approvals, now);
+        if !outlived.is_empty() {
+            return Ok(Signing::Lapsed(outlived));
+        }
+        if policy.postpones_until(now).is_some() {
+            return Ok(Signing::Postponed(Box::new(policy)));
+        }
         let derivation = key.map(|key| self.ports.nodes.derivation(key, &operation.intent)).transpose();
         let derivation = match derivation {
             Ok(derivation) => derivation.flatten(),
             Err(why) => return Ok(Signing::ended(rejection("derivation_impossible", why, None))),
         };
-        let now = self.ports.clock.now();
         let request = AdmissionRequest {
             operation,
             policy: &policy,
@@ -309,8 +327,10 @@ enum Signing {
     Ended(Box<Outcome>),
     /// The authorities admitted this much for the payment's account and recipient, with which the policy denies it.
     Spent(SpendingTotals),
-    /// The authorities do not count these approvals.
+    /// The policy or the authorities do not count these approvals.
     Lapsed(Vec<LapsedApproval>),
+    /// The policy allows it at a later time only.
+    Postponed(Box<policy::Outcome>),
 }
 
 impl Signing {

@@ -112,9 +112,9 @@ impl UseCase for Targeted<Execute> {
         let Targeted(target, execute) = self;
         let mut session = engine.session(target).await?;
         let was_executed = is_executed(&session.operation);
-        // The quorum is reached, but the admission is not complete, because a dependency did not answer or the key
-        // did not exist.
-        if matches!(session.operation.phase, Phase::Deciding | Phase::Admitting) {
+        // The quorum is reached, but the admission is not complete, because a dependency did not answer, the key did not exist, or the
+        // policy postponed it.
+        if matches!(session.operation.phase, Phase::Deciding | Phase::Postponed { .. } | Phase::Admitting) {
             session.drive().await?;
         }
         let keys = engine.keys_of(&session.operation).await?;
@@ -195,7 +195,12 @@ impl UseCase for Targeted<Export> {
 pub(crate) const fn is_requested(operation: &Operation) -> bool {
     !matches!(
         operation.phase,
-        Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Admitting | Phase::Admitted
+        Phase::Submitted
+            | Phase::PendingApproval
+            | Phase::Deciding
+            | Phase::Postponed { .. }
+            | Phase::Admitting
+            | Phase::Admitted
     )
 }
 
@@ -205,6 +210,7 @@ const fn is_executed(operation: &Operation) -> bool {
         Phase::Submitted
         | Phase::PendingApproval
         | Phase::Deciding
+        | Phase::Postponed { .. }
         | Phase::Admitting
         | Phase::Admitted
         | Phase::IssuingReceipt

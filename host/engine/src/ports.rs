@@ -261,8 +261,8 @@ pub trait ReadOperations: Send + Sync {
         n_max: u32,
     ) -> Result<Vec<Due>, Unavailable>;
 
-    /// Operations that are due and wait for approvals since before `submitted_before`, or for their execution since before
-    /// `admitted_before`: at most `n_max` of each.
+    /// Operations that are due and wait for approvals since before `submitted_before`, for their execution since before
+    /// `admitted_before`, or were postponed until `now` or earlier: at most `n_max` of each.
     async fn operations_overdue(
         &self,
         submitted_before: EpochMs,

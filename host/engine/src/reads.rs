@@ -1,5 +1,6 @@
 //! Reads for callers: operations, keys, the log of all events, the policy's bundles; and the preview of a policy decision.
 
+use crate::approve::may_lapse;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Unavailable};
 use crate::lists::{PageSize, sound};
@@ -17,7 +18,7 @@ use gateway_domain::intent::{self, Intent};
 use gateway_domain::key::fit::{BIP32_PROFILE, check_helpers, check_key};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, TlogProof, VerifierKey};
-use gateway_domain::operation::{Operation, Phase, Refusal};
+use gateway_domain::operation::{Operation, Refusal};
 use gateway_domain::policy::{self, Input, Moment};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_domain::time::EpochMs;
@@ -133,10 +134,10 @@ impl Engine {
     /// The approvals that counted and no longer do, though perhaps that is not recorded yet.
     #[must_use]
     pub fn lapsed_approvals(&self, operation: &Operation) -> Vec<LapsedApproval> {
-        let lapsed = match operation.phase {
+        let lapsed = match may_lapse(operation) {
             // Without a registry none can be told; an approval is then refused anyway.
-            Phase::PendingApproval | Phase::Deciding => self.0.lapsed(operation).unwrap_or_default(),
-            _ => Vec::new(),
+            true => self.0.lapsed(operation).unwrap_or_default(),
+            false => Vec::new(),
         };
         // The newer reason follows below.
         let approves_again = |one: &&LapsedApproval| operation.has_approval_of(&one.subject_id);

@@ -32,9 +32,9 @@ const WAIT_FIRST_MS: u64 = 1_000;
 const WAIT_LAST_MS: u64 = 60_000;
 
 impl Engine {
-    /// One round: drives operations that owe a step, and fails those whose approvals or execution are overdue. Errors are logged, and tried again
-    /// after a wait. Returns the number of operations that this round changed and that rest now; if there are some, the next round may find
-    /// more.
+    /// One round: drives operations that owe a step or were postponed until now, and fails those whose approvals or execution are overdue.
+    /// Errors are logged, and tried again after a wait. Returns the number of operations that this round changed and that rest now; if there
+    /// are some, the next round may find more.
     pub async fn reconcile(&self) -> usize {
         match self.0.reconcile().await {
             Ok(n_rested) => n_rested,

@@ -78,6 +78,7 @@ macro_rules! contract_cases {
             queries::each_tenant_has_its_share_of_the_work
             queries::wait_ends_with_a_change_or_a_clock_that_was_set_back
             queries::pending_operations_are_listed_by_submission
+            queries::postponed_operations_are_listed_from_their_time_on
             queries::admitted_operations_are_listed_by_admission
             queries::unknown_records_are_none
             queries::operation_is_found_only_by_its_tenant

@@ -3,17 +3,16 @@
 use super::process::{Process, request, run};
 use super::wire::poll;
 use ed25519_dalek::SigningKey;
-use gateway_domain::canonical;
 use gateway_domain::policy::Decision;
 use gateway_policy::BundleFiles;
-use gateway_policy::bundle::{ActivationRecord, Expectation, Manifest, Vector};
-use gateway_policy::testing::{committed, role, signed, trust};
+use gateway_policy::bundle::{ActivationRecord, Expectation, Manifest};
+use gateway_policy::testing::{committed, role, signed, trust, with_one_vector};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-pub(crate) use gateway_policy::testing::{key, write_folder};
+pub(crate) use gateway_policy::testing::{key, obliging_bundle, write_folder};
 
 /// Enough fuel for the default policy to describe itself, and too little to evaluate.
 pub(crate) const FUEL_STARVED: u64 = 2_000;
@@ -47,12 +46,7 @@ fn faulty_release(
     fault: &str,
     change: impl FnOnce(&mut Manifest),
 ) -> BundleFiles {
-    let (kept, is_vector) = ("tests/payments.json", |name: &str| name.starts_with("tests/"));
-    let files = release(sequence, signer);
-    let mut vectors: Vec<Vector> = serde_json::from_slice(files.get(kept).unwrap()).unwrap();
-    vectors.truncate(1);
-    vectors[0].facts.clear();
-    vectors[0].expect = Expectation {
+    let expect = Expectation {
         decision: Decision::Deny,
         reasons: vec![format!("policy_fault:{fault}")],
         obligations: Vec::new(),
@@ -60,14 +54,7 @@ fn faulty_release(
         required: 0,
         satisfied: false,
     };
-    let vectors = serde_json::to_vec(&vectors).unwrap();
-    let hash = canonical::digest_bytes("", &vectors);
-    let files = files.only(|name| !is_vector(name)).with([(kept.to_owned(), vectors)]).unwrap();
-    alter_and_sign(&files, sequence, signer, |manifest| {
-        manifest.files.retain(|name, _| !is_vector(name));
-        manifest.files.insert(kept.to_owned(), hash);
-        change(manifest);
-    })
+    with_one_vector(&release(sequence, signer), signer, &[], expect, change)
 }
 
 /// These files with a changed manifest, signed by `signer` alone.

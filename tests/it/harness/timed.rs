@@ -3,8 +3,8 @@
 use super::world::{Answer, World, open_app, parse_settings, real_ports};
 use axum::Router;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Ports;
 use gateway_engine::ports::ReadClock;
+use gateway_engine::{Engine, Ports};
 use gateway_fleet::EmbeddedFleet;
 use operation_gateway::SystemClock;
 use operation_gateway::settings::Settings;
@@ -64,6 +64,11 @@ impl TimedWorld {
     /// The router of a second engine on the same store, nodes and clock.
     pub(crate) fn replica(&self) -> Router {
         gateway_api::router(open_app(&self.settings, self.ports.clone()))
+    }
+
+    /// A second engine on the same store, nodes and clock.
+    pub(crate) fn replica_engine(&self) -> Engine {
+        open_app(&self.settings, self.ports.clone()).engine().clone()
     }
 
     /// Closes the gateway and opens it again on the same data; the clock stays.

@@ -32,7 +32,7 @@ async fn repeated_approval_of_one_subject_counts_once() {
     let again = world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     assert_eq!(first, again);
     let missing = json!([{ "group": null, "people": 1 }]);
-    let one = json!({ "approved": 1, "required": 2, "subjects": ["alice"], "missing": missing });
+    let one = json!({ "approved": 1, "required": 2, "subjects": ["alice"], "missing": missing, "admit_not_before_ms": null });
     assert_eq!(again["approvals"], one);
 }
 
@@ -128,8 +128,7 @@ async fn one_person_in_several_spellings_fills_no_quorum_of_two() {
             let body = approval(spellings[(nth + 1) % spellings.len()]);
             let view = call(spelling, "operations.approve", &approve, &body).await.ok();
             let missing = json!([{ "group": null, "people": 1 }]);
-            let counted =
-                json!({ "approved": 1, "required": 2, "subjects": [spellings[1]], "missing": missing });
+            let counted = json!({ "approved": 1, "required": 2, "subjects": [spellings[1]], "missing": missing, "admit_not_before_ms": null });
             assert_eq!(
                 (&view["approvals"], &view["state"]),
                 (&counted, &json!("pending_approval")),

@@ -201,7 +201,7 @@ async fn signed_approval_counts_once() {
     let first = world.post(&approve, &body).await.ok();
     assert_eq!(world.post(&approve, &body).await.ok(), first);
     let missing = json!([{ "group": null, "people": 1 }]);
-    let one = json!({ "approved": 1, "required": 2, "subjects": ["alice"], "missing": missing });
+    let one = json!({ "approved": 1, "required": 2, "subjects": ["alice"], "missing": missing, "admit_not_before_ms": null });
     assert_eq!(first["approvals"], one);
     world.post(&approve, &approval("alice")).await.fails(403, "approver_not_permitted");
 }

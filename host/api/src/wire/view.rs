@@ -63,7 +63,7 @@ pub struct OperationView {
     /// Time of the latest change, milliseconds since 1970.
     pub updated_at_ms: u64,
     /// Time at which the operation fails if it is not admitted by then, milliseconds since 1970; null once it is admitted or has
-    /// failed.
+    /// failed. The time for which the policy postpones the admission does not count.
     #[schema(required = true)]
     pub expires_at_ms: Option<u64>,
 }
@@ -162,6 +162,10 @@ pub struct ApprovalsView {
     /// Approvals that counted and no longer do; absent without any. Their approvers may approve again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lapsed: Vec<LapsedApproval>,
+    /// Time before which the policy does not allow the admission, milliseconds since 1970, while the operation waits for it with its
+    /// quorum; null otherwise. Then the policy is evaluated again, without a request.
+    #[schema(required = true)]
+    pub admit_not_before_ms: Option<u64>,
 }
 
 /// A rejection, or an abort.
@@ -269,12 +273,13 @@ fn approvals(operation: &Operation, lapsed: Vec<LapsedApproval>) -> ApprovalsVie
         subjects: quorum.subjects,
         missing,
         lapsed,
+        admit_not_before_ms: operation.admit_not_before().map(|at| at.0),
     }
 }
 
 fn approval_statement(operation: &Operation) -> Option<ApprovalStatementView> {
     let is_awaited = operation.next_actions().contains(&NextAction::Approve);
-    (is_awaited || operation.may_abort())
+    (is_awaited || operation.may_be_rejected() || operation.may_abort())
         .then(|| ApprovalStatementView::new(&operation.approval_subject()).ok())
         .flatten()
 }

@@ -80,7 +80,9 @@ fn time(ms: u64) -> String {
 /// Tells on a terminal, while an operation is waited for, what it has come to since this was last called.
 pub(super) fn progress(shown: &mut Option<String>, operation: &Operation) {
     let Operation { state, approvals, .. } = operation;
-    let now = format!("{state}, approvals {} of {}", approvals.approved, approvals.required);
+    let waits = approvals.admit_not_before_ms.map(|until| format!(", waits until {}", time(until)));
+    let waits = waits.unwrap_or_default();
+    let now = format!("{state}, approvals {} of {}{waits}", approvals.approved, approvals.required);
     if output::tells_terminal() && shown.as_ref() != Some(&now) {
         output::tell_line(format_args!("{}  {now}", time(operation.updated_at_ms)));
     }
@@ -140,6 +142,7 @@ pub(super) fn operation(operation: &Operation, form: Form) -> Result<(), CallErr
             format!("{} of {} {}", approvals.approved, approvals.required, approvals.subjects.join(", ")),
         ),
         ("missing", missing(&approvals.missing)),
+        ("waits until", approvals.admit_not_before_ms.map(time).unwrap_or_default()),
         ("next", operation.next_actions.join(", ")),
         ("submitted", time(operation.created_at_ms)),
         ("changed", time(operation.updated_at_ms)),

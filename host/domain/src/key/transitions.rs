@@ -103,6 +103,8 @@ fn apply(mut key: CustodyKey, operation: &Operation, event: &Event) -> CustodyKe
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached
+        | Change::AdmissionPostponed { .. }
+        | Change::AdmissionResumed
         | Change::DecisionSigned { .. }
         | Change::AdmissionApplied { .. }
         | Change::ReceiptMaterialized { .. }

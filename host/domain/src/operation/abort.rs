@@ -26,7 +26,9 @@ pub(super) fn changes(
         return Err(refused("it is a signature, and only a change of a key can be aborted"));
     }
     match &operation.phase {
-        Phase::Submitted | Phase::PendingApproval | Phase::Deciding => Err(refused("it is not admitted yet")),
+        Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Postponed { .. } => {
+            Err(refused("it is not admitted yet"))
+        }
         Phase::Admitting
         | Phase::Admitted
         | Phase::IssuingReceipt

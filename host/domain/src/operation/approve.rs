@@ -5,6 +5,7 @@ use super::effect::Failure;
 use super::event::Change;
 use super::execute;
 use super::phase::{Phase, State};
+use super::postpone;
 use super::state::Operation;
 use crate::approval::{Approval, LapsedApproval};
 use crate::intent::Intent;
@@ -24,13 +25,18 @@ pub fn approval_is_open(operation: &Operation, person: &str) -> bool {
 }
 
 /// The changes after a submission that this evaluation allowed.
-pub(super) fn request(policy: &policy::Outcome) -> Vec<Change> {
+pub(super) fn request(policy: &policy::Outcome, at: EpochMs) -> Vec<Change> {
     let quorum = &policy.quorum;
     let mut changes = vec![Change::ApprovalRequested { required: quorum.required }];
     if quorum.required == 0 && quorum.satisfied {
-        changes.push(Change::QuorumReached);
+        changes.extend(quorum_reached(policy, at));
     }
     changes
+}
+
+/// The quorum of this evaluation is reached, which may postpone the admission.
+fn quorum_reached(policy: &policy::Outcome, at: EpochMs) -> impl Iterator<Item = Change> {
+    std::iter::once(Change::QuorumReached).chain(postpone::after_quorum(policy, at))
 }
 
 /// The changes that an approval causes. `policy` is the evaluation over all approvals including this one; it is not needed
@@ -39,6 +45,7 @@ pub(super) fn decide(
     operation: &Operation,
     approval: &Approval,
     policy: Option<&policy::Outcome>,
+    at: EpochMs,
 ) -> Result<Vec<Change>, Refusal> {
     if let (Some(failure), State::Failed) = (&operation.failure, operation.state()) {
         return Err(Refusal::Failed(failure.clone()));
@@ -65,7 +72,7 @@ pub(super) fn decide(
     }
     let mut changes = vec![Change::ApprovalRecorded { approval: approval.clone(), policy: policy.clone() }];
     if policy.quorum.satisfied {
-        changes.push(Change::QuorumReached);
+        changes.extend(quorum_reached(policy, at));
     }
     Ok(changes)
 }
@@ -98,8 +105,9 @@ pub(super) fn lapse(
     operation: &Operation,
     lapsed: &[LapsedApproval],
     policy: &policy::Outcome,
+    at: EpochMs,
 ) -> Vec<Change> {
-    let waits = matches!(operation.phase, Phase::PendingApproval | Phase::Deciding);
+    let waits = matches!(operation.phase, Phase::PendingApproval | Phase::Deciding | Phase::Postponed { .. });
     let n_left = operation.approvals_without(lapsed).len();
     // Each of them counted, and is named once.
     if !waits || lapsed.is_empty() || n_left.saturating_add(lapsed.len()) != operation.approvals.len() {
@@ -107,18 +115,19 @@ pub(super) fn lapse(
     }
     let mut changes = vec![Change::ApprovalsLapsed { lapsed: lapsed.to_vec(), policy: policy.clone() }];
     if policy.is_allowed() && policy.quorum.satisfied {
-        changes.push(Change::QuorumReached);
+        changes.extend(quorum_reached(policy, at));
     }
     changes
 }
 
 /// Waives the approvals of a key creation that the policy allows without any.
-pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Change> {
+pub(super) fn waive(operation: &Operation, policy: &policy::Outcome, at: EpochMs) -> Vec<Change> {
     let waits = operation.phase == Phase::PendingApproval && matches!(operation.intent, Intent::KeyCreate(_));
     if !waits || !policy.is_allowed() || !policy.quorum.satisfied || policy.quorum.required > 0 {
         return Vec::new();
     }
-    vec![Change::ApprovalsWaived { policy: policy.clone() }, Change::QuorumReached]
+    let waived = std::iter::once(Change::ApprovalsWaived { policy: policy.clone() });
+    waived.chain(quorum_reached(policy, at)).collect()
 }
 
 /// Records a person's first approval after the quorum. A person's second approval changes nothing.
@@ -131,13 +140,14 @@ fn record_late(operation: &Operation, approval: &Approval) -> Vec<Change> {
     vec![Change::LateApprovalRecorded { approval: approval.clone() }]
 }
 
-/// Fails an operation that has no quorum, or no decision, within `approval_ttl_ms` of its submission, or that was not executed while its
-/// decision was valid.
+/// Fails an operation that has no quorum, or no decision, within `approval_ttl_ms` of its submission, without the time for which it was
+/// postponed; or that was not executed while its decision was valid. While it is postponed it does not fail.
 pub(super) fn expire(operation: &Operation, at: EpochMs, approval_ttl_ms: u64) -> Vec<Change> {
     if operation.phase == Phase::Admitted {
         return execute::expire(operation, at).into_iter().collect();
     }
-    if operation.approvals_expire_at(approval_ttl_ms).is_none_or(|expiry| at < expiry) {
+    let is_postponed = matches!(operation.phase, Phase::Postponed { .. });
+    if is_postponed || operation.approvals_expire_at(approval_ttl_ms).is_none_or(|expiry| at < expiry) {
         return Vec::new();
     }
     let missing = if operation.phase == Phase::Deciding { "decision" } else { "quorum" };

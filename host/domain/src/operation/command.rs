@@ -58,6 +58,13 @@ pub enum Action {
         /// The policy evaluation over the approvals so far, with none required by the deployment.
         policy: policy::Outcome,
     },
+    /// Wait until the time before which the policy does not allow the admission.
+    PostponeAdmission {
+        /// The policy evaluation at the admission, which allows it with the obligation `admit_not_before`.
+        policy: policy::Outcome,
+    },
+    /// Decide the admission of a postponed operation, if its time is reached.
+    ResumeAdmission,
     /// Request the execution of an admitted operation.
     Execute {
         /// The time of the request by the caller's clock, unverified.
@@ -100,7 +107,7 @@ pub enum Action {
     },
     /// Fail an operation that has no quorum, or no signed decision, for too long.
     Expire {
-        /// The longest time from submission to the decision, milliseconds.
+        /// The longest time from submission to the decision, milliseconds, without the time for which the admission is postponed.
         approval_ttl_ms: u64,
     },
     /// Record that the idempotency key was used again with another body.

@@ -53,11 +53,14 @@ impl Change {
                 policy.as_ref().map(|policy| (Moment::Approval, policy))
             }
             Self::DecisionSigned { policy, .. } => Some((Moment::Admission, policy)),
-            // Has an outcome only if the policy denied the admission.
-            Self::Failed { policy, .. } => policy.as_ref().map(|policy| (Moment::Admission, policy)),
+            // Has an outcome only if the policy denied the admission, or postponed it at its moment.
+            Self::Failed { policy, .. } | Self::AdmissionPostponed { policy, .. } => {
+                policy.as_ref().map(|policy| (Moment::Admission, policy))
+            }
             Self::ApprovalRequested { .. }
             | Self::LateApprovalRecorded { .. }
             | Self::QuorumReached
+            | Self::AdmissionResumed
             | Self::AdmissionApplied { .. }
             | Self::ExecutionRequested { .. }
             | Self::ReceiptMaterialized { .. }

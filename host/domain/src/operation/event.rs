@@ -127,6 +127,16 @@ pub enum Change {
     },
     /// The quorum is reached.
     QuorumReached,
+    /// The policy allows the admission at a later time only, by its obligation `admit_not_before`. The quorum stays reached.
+    AdmissionPostponed {
+        /// That time.
+        until_ms: EpochMs,
+        /// The evaluation at the admission. `None` if it was the last recorded one, with which the quorum was reached.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        policy: Option<policy::Outcome>,
+    },
+    /// The time is reached, and the policy is evaluated again.
+    AdmissionResumed,
     /// The policy allowed the operation over all approvals, and the authority signed the decision.
     DecisionSigned {
         /// The evaluation.
@@ -255,6 +265,8 @@ impl Change {
             Self::ApprovalsWaived { .. } => "approvals_waived",
             Self::LateApprovalRecorded { .. } => "late_approval_recorded",
             Self::QuorumReached => "quorum_reached",
+            Self::AdmissionPostponed { .. } => "admission_postponed",
+            Self::AdmissionResumed => "admission_resumed",
             Self::DecisionSigned { .. } => "decision_signed",
             Self::AdmissionApplied { .. } => "admission_applied",
             Self::ExecutionRequested { .. } => "execution_requested",

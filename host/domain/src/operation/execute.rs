@@ -22,6 +22,11 @@ pub(super) fn decide(
         Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Admitting => {
             Err(Refusal::NotExecuted { missing: missing_approvals(operation) })
         }
+        Phase::Postponed { until_ms, .. } => {
+            let until = until_ms.rfc3339().unwrap_or_else(|| until_ms.0.to_string());
+            let missing = format!("its quorum is reached, but the policy does not admit it before {until}");
+            Err(Refusal::NotExecuted { missing })
+        }
         Phase::Admitted => start(operation, requested_at_ms, key, at),
         Phase::IssuingReceipt
         | Phase::ReceiptMaterialized

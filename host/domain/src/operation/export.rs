@@ -20,6 +20,7 @@ pub(super) fn decide(
         Phase::Submitted
         | Phase::PendingApproval
         | Phase::Deciding
+        | Phase::Postponed { .. }
         | Phase::Admitting
         | Phase::Admitted
         | Phase::IssuingReceipt

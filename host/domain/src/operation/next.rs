@@ -30,6 +30,7 @@ pub fn next(operation: &Operation) -> Step {
     match &operation.phase {
         Phase::Submitted
         | Phase::PendingApproval
+        | Phase::Postponed { .. }
         | Phase::Admitted
         | Phase::Executed
         | Phase::Published

@@ -7,7 +7,7 @@ use super::event::{Change, Event};
 use super::next::{Step, next};
 use super::phase::Phase;
 use super::state::Operation;
-use super::{abort, approve, execute, export, publish, recover, settle};
+use super::{abort, approve, execute, export, postpone, publish, recover, settle};
 use crate::ids::Hex32;
 use crate::intent::{Intent, OperationType};
 
@@ -21,7 +21,9 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
         Change::Submitted(_) => false,
         Change::ApprovalRequested { .. } => matches!(phase, Phase::Submitted),
         Change::ApprovalRecorded { .. } => matches!(phase, Phase::PendingApproval),
-        Change::ApprovalsLapsed { .. } => matches!(phase, Phase::PendingApproval | Phase::Deciding),
+        Change::ApprovalsLapsed { .. } => {
+            matches!(phase, Phase::PendingApproval | Phase::Deciding | Phase::Postponed { .. })
+        }
         Change::ApprovalsWaived { .. } => {
             matches!(phase, Phase::PendingApproval) && matches!(operation.intent, Intent::KeyCreate(_))
         }
@@ -34,7 +36,8 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
         }
         Change::QuorumReached => matches!(phase, Phase::Submitted | Phase::PendingApproval),
         Change::LateApprovalRecorded { .. } => !matches!(phase, Phase::Submitted | Phase::PendingApproval),
-        Change::DecisionSigned { .. } => matches!(phase, Phase::Deciding),
+        Change::AdmissionPostponed { .. } | Change::DecisionSigned { .. } => matches!(phase, Phase::Deciding),
+        Change::AdmissionResumed => matches!(phase, Phase::Postponed { .. }),
         Change::AdmissionApplied { .. } => matches!(phase, Phase::Admitting),
         Change::ExecutionRequested { .. } => matches!(phase, Phase::Admitted),
         Change::ReceiptMaterialized { .. } => matches!(phase, Phase::IssuingReceipt),
@@ -69,23 +72,29 @@ pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
         Change::PublicationRequested { .. } => matches!(phase, Phase::Executed),
         Change::Published { .. } => matches!(phase, Phase::Publishing),
         Change::ExternallyExported(_) => matches!(phase, Phase::Published),
-        Change::Failed { .. } => match phase {
-            Phase::PendingApproval | Phase::Deciding | Phase::Discarding | Phase::DiscardingRest { .. } => {
-                true
-            }
-            // A node may have acted on the admission of a signature, so such an operation has to be discarded first.
-            Phase::Admitting | Phase::Admitted | Phase::IssuingReceipt | Phase::ReceiptMaterialized => {
-                !matches!(operation.intent.operation_type(), OperationType::Sign)
-            }
-            Phase::Submitted
-            | Phase::Executing { .. }
-            | Phase::CommittingEpoch { .. }
-            | Phase::Executed
-            | Phase::Publishing
-            | Phase::Published
-            | Phase::Failed => false,
-        },
+        Change::Failed { .. } => may_fail(operation),
         Change::ReplayNoted { .. } | Change::RecoveryRecorded(_) => !matches!(phase, Phase::Submitted),
+    }
+}
+
+const fn may_fail(operation: &Operation) -> bool {
+    match operation.phase {
+        Phase::PendingApproval
+        | Phase::Deciding
+        | Phase::Postponed { .. }
+        | Phase::Discarding
+        | Phase::DiscardingRest { .. } => true,
+        // A node may have acted on the admission of a signature, so such an operation has to be discarded first.
+        Phase::Admitting | Phase::Admitted | Phase::IssuingReceipt | Phase::ReceiptMaterialized => {
+            !matches!(operation.intent.operation_type(), OperationType::Sign)
+        }
+        Phase::Submitted
+        | Phase::Executing { .. }
+        | Phase::CommittingEpoch { .. }
+        | Phase::Executed
+        | Phase::Publishing
+        | Phase::Published
+        | Phase::Failed => false,
     }
 }
 
@@ -107,6 +116,9 @@ pub fn contradicts_content(before: &Operation, event: &Event) -> Option<&'static
             }
         }
         (None, Settled::Never | Settled::Perhaps(_)) => {}
+    }
+    if let Some(contradiction) = postpone::contradiction(before, event) {
+        return Some(contradiction);
     }
     let stated = match change {
         Change::ReceiptMaterialized { policy_receipt_id, .. } => Some(policy_receipt_id),
@@ -168,6 +180,8 @@ fn settled(change: &Change) -> Settled {
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached
+        | Change::AdmissionPostponed { .. }
+        | Change::AdmissionResumed
         | Change::ExecutionRequested { .. }
         | Change::CeremonyStarted { .. }
         // After the last node's event, or after nodes were given up.
@@ -183,17 +197,20 @@ fn settled(change: &Change) -> Settled {
 /// The changes that the request or the rule behind this event causes, where its content follows from the operation. `None` where it does
 /// not.
 fn requested(before: &Operation, event: &Event) -> Option<Vec<Change>> {
+    let at = event.at_ms;
     let changes = match &event.change {
         Change::ApprovalRequested { .. } if before.policy.is_allowed() => {
-            Ok(approve::request(&before.policy))
+            Ok(approve::request(&before.policy, at))
         }
         Change::ApprovalRequested { .. } => Ok(Vec::new()),
         Change::QuorumReached if before.policy.quorum.satisfied => Ok(vec![Change::QuorumReached]),
         Change::QuorumReached => Ok(Vec::new()),
-        Change::ApprovalRecorded { approval, policy } => approve::decide(before, approval, Some(policy)),
-        Change::ApprovalsLapsed { lapsed, policy } => Ok(approve::lapse(before, lapsed, policy)),
-        Change::ApprovalsWaived { policy } => Ok(approve::waive(before, policy)),
-        Change::LateApprovalRecorded { approval } => approve::decide(before, approval, None),
+        Change::ApprovalRecorded { approval, policy } => approve::decide(before, approval, Some(policy), at),
+        Change::ApprovalsLapsed { lapsed, policy } => Ok(approve::lapse(before, lapsed, policy, at)),
+        Change::ApprovalsWaived { policy } => Ok(approve::waive(before, policy, at)),
+        Change::LateApprovalRecorded { approval } => approve::decide(before, approval, None, at),
+        Change::AdmissionPostponed { policy, .. } => Ok(postpone::postponed(before, policy.as_ref(), at)),
+        Change::AdmissionResumed => Ok(postpone::resume(before, at)),
         Change::CeremonyStarted { .. } => Ok(execute::begin_ceremony(before)),
         Change::PublicationRequested { requested_at_ms: None, .. } => {
             Ok(settle::automatic_publication(before).into_iter().collect())

@@ -2,6 +2,7 @@
 
 use crate::intent::PublicationMode;
 use crate::roster::ParticipantIndex;
+use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -16,6 +17,13 @@ pub enum Phase {
     PendingApproval,
     /// Owes the authority's signed decision.
     Deciding,
+    /// Has its quorum, and rests until the time before which the policy does not allow the admission.
+    Postponed {
+        /// The time of the event that postponed it.
+        since_ms: EpochMs,
+        /// When the admission is decided.
+        until_ms: EpochMs,
+    },
     /// Owes the nodes' receipts for the decision.
     #[serde(rename = "applying")]
     Admitting,
@@ -154,6 +162,7 @@ impl Phase {
             Self::Discarding | Self::DiscardingRest { .. } => Some(OwnStep::Discard),
             Self::Submitted
             | Self::PendingApproval
+            | Self::Postponed { .. }
             | Self::Admitted
             | Self::Executed
             | Self::Published
@@ -166,7 +175,9 @@ impl Phase {
     pub const fn state(&self) -> State {
         match self {
             Self::Submitted => State::Submitted,
-            Self::PendingApproval | Self::Deciding | Self::Admitting => State::PendingApproval,
+            Self::PendingApproval | Self::Deciding | Self::Postponed { .. } | Self::Admitting => {
+                State::PendingApproval
+            }
             Self::Admitted | Self::IssuingReceipt => State::Admitted,
             Self::ReceiptMaterialized => State::ReceiptMaterialized,
             Self::Executing { .. } | Self::CommittingEpoch { .. } | Self::Discarding => State::Executing,
@@ -183,7 +194,8 @@ impl Phase {
             (Self::Submitted | Self::PendingApproval, _) => &[NextAction::Approve],
             // The quorum is reached. Either request retries the decision, which may have waited for a service or a key.
             (Self::Deciding | Self::Admitting, _) => &[NextAction::Approve, NextAction::Execute],
-            (Self::Admitted | Self::IssuingReceipt, _) => &[NextAction::Execute],
+            // The admission is decided without a request, and execution is next.
+            (Self::Postponed { .. } | Self::Admitted | Self::IssuingReceipt, _) => &[NextAction::Execute],
             (Self::ReceiptMaterialized | Self::Executing { .. } | Self::CommittingEpoch { .. }, _) => {
                 &[NextAction::Execute, NextAction::NodeRecovery]
             }

@@ -67,6 +67,8 @@ fn receipts_of_one_kind<'e>(
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached
+        | Change::AdmissionPostponed { .. }
+        | Change::AdmissionResumed
         | Change::DecisionSigned { .. }
         | Change::ExecutionRequested { .. }
         | Change::CeremonyStarted { .. }

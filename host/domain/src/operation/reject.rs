@@ -22,7 +22,10 @@ impl Operation {
     /// Whether approvers may reject it, and its submitter may cancel it.
     #[must_use]
     pub const fn may_be_rejected(&self) -> bool {
-        matches!(self.phase, Phase::Submitted | Phase::PendingApproval | Phase::Deciding)
+        matches!(
+            self.phase,
+            Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Postponed { .. }
+        )
     }
 
     /// Whether an approval of the person counts.

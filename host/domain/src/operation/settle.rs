@@ -68,6 +68,7 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome)
             // These phases owe nothing, so no outcome gets here.
             Phase::Submitted
             | Phase::PendingApproval
+            | Phase::Postponed { .. }
             | Phase::Admitted
             | Phase::ReceiptMaterialized
             | Phase::Executed

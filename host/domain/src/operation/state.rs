@@ -57,6 +57,9 @@ pub struct Operation {
     pub rejections: Vec<Rejection>,
     /// The latest recorded policy evaluation.
     pub policy: policy::Outcome,
+    /// The time for which it was postponed, milliseconds, without a wait that has not ended.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub postponed_ms: u64,
     /// The signed decision, once the authority has made it.
     pub admission: Option<Box<Admission>>,
     /// The contract's `policy_receipt_id`; empty until the receipt is issued.
@@ -104,9 +107,8 @@ pub struct Operation {
     pub updated_at_ms: EpochMs,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-const fn is_zero(n: &u32) -> bool {
-    *n == 0
+fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
+    *n == N::default()
 }
 
 impl Operation {
@@ -127,14 +129,19 @@ impl Operation {
         }
     }
 
-    /// The time at which it fails if the authority has not decided by then. `None` once it has, and after a failure.
+    /// The time at which it fails if the authority has not decided by then: the time for which it is postponed does not count, and it is
+    /// at least until the time that it is postponed to. `None` once the authority has decided, and after a failure.
     #[must_use]
-    pub const fn approvals_expire_at(&self, approval_ttl_ms: u64) -> Option<EpochMs> {
-        if matches!(self.phase, Phase::PendingApproval | Phase::Deciding) {
-            Some(self.created_at_ms.plus_ms(approval_ttl_ms))
+    pub fn approvals_expire_at(&self, approval_ttl_ms: u64) -> Option<EpochMs> {
+        let waits_ms = if let Phase::Postponed { since_ms, until_ms } = self.phase {
+            until_ms.0.saturating_sub(since_ms.0)
+        } else if matches!(self.phase, Phase::PendingApproval | Phase::Deciding) {
+            0
         } else {
-            None
-        }
+            return None;
+        };
+        let expires_at = self.created_at_ms.plus_ms(approval_ttl_ms);
+        Some(expires_at.plus_ms(self.postponed_ms).plus_ms(waits_ms))
     }
 
     /// The part of the approval statement that is the same for all approvers.
@@ -242,6 +249,7 @@ fn submitted(submission: &Submission, at: EpochMs) -> Operation {
         late_approvals: Vec::new(),
         rejections: Vec::new(),
         policy: submission.policy.clone(),
+        postponed_ms: 0,
         admission: None,
         policy_receipt_id: String::new(),
         attempt: 0,
@@ -276,6 +284,15 @@ pub fn apply(operation: &mut Operation, event: &Event) {
     operation.revision = operation.revision.saturating_add(1);
     operation.updated_at_ms = event.at_ms;
     operation.settled.extend(event.settles.clone());
+    let postponed_since = operation.postponed_since();
+    apply_change(operation, event);
+    if let (Some(since), None) = (postponed_since, operation.postponed_since()) {
+        let waited_ms = event.at_ms.0.saturating_sub(since.0);
+        operation.postponed_ms = operation.postponed_ms.saturating_add(waited_ms);
+    }
+}
+
+fn apply_change(operation: &mut Operation, event: &Event) {
     match &event.change {
         Change::Submitted(_) => {}
         Change::ReplayNoted { body_digest } => operation.replays.push(*body_digest),
@@ -290,7 +307,11 @@ pub fn apply(operation: &mut Operation, event: &Event) {
         Change::LateApprovalRecorded { approval } => {
             operation.late_approvals.push(approval.subject_id.clone())
         }
-        Change::QuorumReached => operation.phase = Phase::Deciding,
+        Change::QuorumReached | Change::AdmissionResumed => operation.phase = Phase::Deciding,
+        Change::AdmissionPostponed { until_ms, policy } => {
+            operation.policy = policy.as_ref().unwrap_or(&operation.policy).clone();
+            operation.phase = Phase::Postponed { since_ms: event.at_ms, until_ms: *until_ms };
+        }
         Change::DecisionSigned { policy, admission } => {
             operation.policy = policy.clone();
             operation.admission = Some(admission.clone());

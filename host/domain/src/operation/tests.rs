@@ -4,6 +4,7 @@
 mod environment;
 mod invariants;
 mod machine;
+mod postpone;
 mod simulation;
 
 use crate::testing::samples::{Kind, verdict};
@@ -22,8 +23,12 @@ fn check_all_seeds(kind: Kind) {
     assert!(totals.n_lost > SEEDS.end / 10, "too few crashes lose events: {totals:?}");
     assert!(totals.n_published > SEEDS.end / 4, "too few published operations: {totals:?}");
     assert!(totals.n_failed > 0, "some operations fail: {totals:?}");
-    let n_ended = [totals.n_rejected, totals.n_cancelled, totals.n_outvoted, totals.n_lapsed];
-    assert!(n_ended.iter().all(|n| *n > 10), "too few are rejected, cancelled or outvoted: {totals:?}");
+    let n_ended =
+        [totals.n_rejected, totals.n_cancelled, totals.n_outvoted, totals.n_lapsed, totals.n_postponed];
+    assert!(
+        n_ended.iter().all(|n| *n > 10),
+        "too few are rejected, cancelled, outvoted or postponed: {totals:?}"
+    );
     let signs = matches!(kind, Kind::Payment | Kind::AssetAction);
     assert_eq!(totals.n_aborted > 0, !signs, "changes of keys are aborted: {totals:?}");
     // A change of a key does only if its one lost receiver is the last that has not staged its share.

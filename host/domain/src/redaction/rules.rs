@@ -45,6 +45,8 @@ pub const CHANGES: &[(&str, &Shape)] = &[
     ("approval_requested", &[&[("required", Open)]]),
     ("approval_recorded", &[&[("approval", Members(APPROVAL)), ("policy", Members(OUTCOME))]]),
     ("rejection_recorded", &[&[("rejection", Members(REJECTION)), ("policy", Members(OUTCOME))]]),
+    ("admission_postponed", &[&[("until_ms", Open), ("policy", Members(OUTCOME))]]),
+    ("admission_resumed", &[]),
     ("approvals_lapsed", &[&[("lapsed", Each(&Members(LAPSED))), ("policy", Members(OUTCOME))]]),
     ("approvals_waived", &[&[("policy", Members(OUTCOME))]]),
     ("late_approval_recorded", &[&[("approval", Members(APPROVAL))]]),

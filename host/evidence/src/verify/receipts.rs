@@ -97,6 +97,8 @@ fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str>
         | Change::ApprovalRecorded { .. }
         | Change::RejectionRecorded { .. }
         | Change::ApprovalsLapsed { .. }
+        | Change::AdmissionPostponed { .. }
+        | Change::AdmissionResumed
         | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached

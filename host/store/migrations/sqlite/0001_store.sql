@@ -13,6 +13,8 @@ CREATE TABLE operations (
     -- 1 when a step is owed: the reconciler's work list.
     owes             INTEGER NOT NULL,
     awaits_approvals INTEGER NOT NULL,
+    -- When its postponed admission is decided; 0 if it is not postponed.
+    resumes_at_ms    INTEGER NOT NULL,
     -- The number of its events.
     revision         INTEGER NOT NULL,
     -- The hash of its last event.
@@ -32,6 +34,7 @@ CREATE TABLE operations (
 CREATE INDEX operations_owing ON operations (tenant, due_ms, updated_at_ms) WHERE owes = 1;
 CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
 CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted' AND owes = 0;
+CREATE INDEX operations_postponed ON operations (resumes_at_ms) WHERE resumes_at_ms > 0;
 
 -- Lists, newest first. Each index holds all that a list compares, in its order: a page reads as many rows as it shows, wherever in the list
 -- it is.

@@ -132,6 +132,26 @@ pub(crate) async fn pending_operations_are_listed_by_submission(deployment: &imp
     assert_eq!(pending(30, 10).await, []);
 }
 
+pub(crate) async fn postponed_operations_are_listed_from_their_time_on(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    for (byte, until) in [(1, NOW.0), (2, NOW.0 - 1), (3, NOW.0 + 1)] {
+        let record = written(&store, opening_payment(byte)).await;
+        let postponed = Change::AdmissionPostponed { until_ms: EpochMs(until), policy: None };
+        let changes = vec![Change::QuorumReached, postponed];
+        written(&store, following(&record, EpochMs(5), changes)).await;
+    }
+    assert!(due(deployment, &store, 9, 9).await.is_empty(), "they owe nothing");
+    let postponed = async |now: u64| {
+        let due = store.operations_overdue(EpochMs(0), EpochMs(0), EpochMs(now), 9).await.unwrap();
+        due.into_iter().map(|due| due.id).collect::<Vec<_>>()
+    };
+    assert_eq!(postponed(NOW.0 - 2).await, []);
+    assert_eq!(postponed(NOW.0).await, [id(2), id(1)]);
+    let record = store.operation_load(id(2)).await.unwrap().unwrap();
+    written(&store, following(&record, EpochMs(6), vec![Change::AdmissionResumed])).await;
+    assert_eq!(postponed(NOW.0 + 1).await, [id(1), id(3)]);
+}
+
 pub(crate) async fn key_operations_are_listed_newest_first(deployment: &impl Deployment) {
     let store = deployment.open().await;
     // Neither the clock nor the ids determine the order. Payments belong to the product family.

@@ -240,6 +240,7 @@ pub(crate) fn operation_columns(operation: &Operation, record_root: Hex32) -> Re
         ("state", operation.state().as_str().into()),
         ("owes", (next(operation) != Step::Rest).into()),
         ("awaits_approvals", (operation.phase == Phase::PendingApproval).into()),
+        ("resumes_at_ms", operation.admit_not_before().map_or(0, instant).into()),
         ("revision", integer(operation.revision).into()),
         ("record_root", blob(record_root)),
         ("created_at_ms", instant(operation.created_at_ms).into()),

@@ -160,6 +160,7 @@ async fn queries_for_work_use_their_indexes() {
     for (sql, index) in [
         (crate::store::read::PENDING, "operations_awaiting_approvals"),
         (crate::store::read::ADMITTED, "operations_awaiting_execution"),
+        (crate::store::read::POSTPONED, "operations_postponed"),
     ] {
         let plan = plan(&folder, sql).await;
         assert!(plan.len() == 1 && plan[0].contains(index), "{plan:?}");

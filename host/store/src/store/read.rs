@@ -36,6 +36,9 @@ pub(crate) const PENDING: &str = "SELECT operation_id, tenant, waited_ms FROM op
 pub(crate) const ADMITTED: &str = "SELECT operation_id, tenant, waited_ms FROM operations
     WHERE state = 'admitted' AND owes = 0 AND updated_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
     ORDER BY updated_at_ms LIMIT $4";
+pub(crate) const POSTPONED: &str = "SELECT operation_id, tenant, waited_ms FROM operations
+    WHERE resumes_at_ms > 0 AND resumes_at_ms <= $1 AND (due_ms <= $2 OR due_ms > $3)
+    ORDER BY resumes_at_ms LIMIT $4";
 
 /// The empty blob sorts before every id.
 const ENDED: &str = "SELECT operation_id FROM operations
@@ -191,10 +194,10 @@ impl ReadOperations for Store {
         now: EpochMs,
         n_max: u32,
     ) -> Result<Vec<Due>, Unavailable> {
-        let [now, latest] = work::is_due(now);
+        let [due, latest] = work::is_due(now);
         let mut overdue = Vec::new();
-        for (sql, before) in [(PENDING, submitted_before), (ADMITTED, admitted_before)] {
-            let bound = [instant(before).into(), now.into(), latest.into(), i64::from(n_max).into()];
+        for (sql, before) in [(PENDING, submitted_before), (ADMITTED, admitted_before), (POSTPONED, now)] {
+            let bound = [instant(before).into(), due.into(), latest.into(), i64::from(n_max).into()];
             overdue.extend(work::due(&self.database, sql, &bound).await?);
         }
         Ok(overdue)

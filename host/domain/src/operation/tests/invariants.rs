@@ -23,6 +23,33 @@ pub(crate) fn check(machine: &Machine) {
     assert!(machine.environment.n_signatures <= 1, "two signatures of one operation");
     check_confirmations(machine);
     check_rejected(machine);
+    check_postponed(machine);
+}
+
+/// Each wait ends at its time, or before it without a decision; the waits that have ended are added up.
+fn check_postponed(machine: &Machine) {
+    let (mut since, mut waited_ms) = (None, 0);
+    for Event { at_ms, change, .. } in &machine.log {
+        match (change, since) {
+            (Change::AdmissionPostponed { until_ms, .. }, None) => since = Some((at_ms, until_ms)),
+            (Change::AdmissionResumed, Some((from, until))) => {
+                assert!(at_ms >= until, "resumed too early: {:?}", machine.log);
+                waited_ms += at_ms.0 - from.0;
+                since = None;
+            }
+            (Change::ApprovalsLapsed { .. } | Change::Failed { .. }, Some((from, _))) => {
+                waited_ms += at_ms.0 - from.0;
+                since = None;
+            }
+            (Change::AdmissionPostponed { .. } | Change::DecisionSigned { .. }, Some(_)) => {
+                panic!("decided while it waits: {:?}", machine.log)
+            }
+            (Change::AdmissionResumed, None) => panic!("resumed without a wait: {:?}", machine.log),
+            _ => {}
+        }
+    }
+    assert_eq!(machine.operation.postponed_ms, waited_ms);
+    assert_eq!(machine.operation.admit_not_before(), since.map(|(_, until)| *until));
 }
 
 /// What was rejected or cancelled was never admitted, and each subject rejects once, and aborts once without the same nodes.

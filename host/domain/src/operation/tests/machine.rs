@@ -3,10 +3,10 @@
 use super::environment::Environment;
 use super::invariants;
 use crate::operation::{
-    Action, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, may_wait_for_outcome, next,
-    open, replay,
+    Action, Command, EffectStep, Event, Operation, Refusal, Step, Submission, decide, evolve,
+    may_wait_for_outcome, next, open, replay,
 };
-use crate::policy::{Moment, Request};
+use crate::policy::{ADMIT_NOT_BEFORE, Moment, Outcome, Request, Statement};
 use crate::testing::samples;
 use crate::time::EpochMs;
 
@@ -103,8 +103,9 @@ impl Machine {
     pub(crate) fn drive_once(&mut self) -> bool {
         match next(&self.operation) {
             Step::Rest => {
+                let has_resumed = self.decide(Action::ResumeAdmission).unwrap() > 0;
                 self.commit();
-                false
+                has_resumed
             }
             Step::Record(action) => self.decide(*action).unwrap() > 0,
             Step::Perform(effect) => {
@@ -115,6 +116,15 @@ impl Machine {
                 }
                 if self.maybe_crash() {
                     return true;
+                }
+                if effect.id.step == EffectStep::Decision
+                    && !self.environment.is_reliable
+                    && self.random.one_in(6)
+                {
+                    let policy = self.postponement();
+                    let has_events = self.decide(Action::PostponeAdmission { policy }).unwrap() > 0;
+                    self.maybe_crash();
+                    return has_events;
                 }
                 let outcome = self.environment.perform(&mut self.random, &self.operation, &effect);
                 invariants::check_effect_ids(self);
@@ -129,6 +139,19 @@ impl Machine {
                 has_events
             }
         }
+    }
+
+    /// An evaluation at the admission that allows it a little later.
+    pub(crate) fn postponement(&mut self) -> Outcome {
+        let mut policy = self.operation.policy.clone();
+        policy.obligations = vec![self.wait()];
+        samples::evaluated(&self.operation.request(Moment::Admission, &self.operation.approvals), policy)
+    }
+
+    /// The obligation to wait for a little.
+    pub(crate) fn wait(&mut self) -> Statement {
+        let at_ms = self.now.plus_ms(2 + self.random.below(8));
+        Statement::with_operand(ADMIT_NOT_BEFORE, "at_ms", at_ms.0.to_string())
     }
 
     /// At random, loses what is not committed, and restores the state from the log. Returns whether it did.

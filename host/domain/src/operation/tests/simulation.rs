@@ -32,6 +32,8 @@ pub(crate) struct Totals {
     pub(crate) n_outvoted: u64,
     /// Operations that were admitted after an approval lapsed.
     pub(crate) n_lapsed: u64,
+    /// Operations that were admitted after they had been postponed.
+    pub(crate) n_postponed: u64,
 }
 
 impl Totals {
@@ -55,6 +57,8 @@ impl Totals {
         let has_lapsed =
             !machine.operation.lapsed_approvals.is_empty() && machine.operation.admission.is_some();
         self.n_lapsed += u64::from(has_lapsed);
+        let was_postponed = machine.operation.postponed_ms > 0 && machine.operation.admission.is_some();
+        self.n_postponed += u64::from(was_postponed);
         self.n_undecided += u64::from(machine.operation.phase == Phase::Discarding);
     }
 }
@@ -110,7 +114,9 @@ const fn dispensable(kind: Kind) -> &'static [u16] {
 /// Any command at any time, repeats included. It may be refused.
 fn any_command(machine: &mut Machine) {
     machine.end_work();
-    let action = match machine.random.below(16) {
+    let action = match machine.random.below(17) {
+        16 if machine.random.one_in(2) => Action::ResumeAdmission,
+        16 => Action::PostponeAdmission { policy: machine.postponement() },
         15 if machine.random.one_in(3) => lapse(machine),
         14 if machine.random.one_in(20) => {
             let (subject, n_required) = (any_subject(machine), 1 + machine.random.below(2));
@@ -152,12 +158,16 @@ fn approve(machine: &mut Machine) -> Action {
     if subject == SIGNER {
         approval = signed(approval, &machine.operation.approval_subject(), &signing_key(1));
     }
+    let waits = !machine.environment.is_reliable && machine.random.one_in(8);
+    let wait = waits.then(|| machine.wait());
     let policy = approval_is_open(&machine.operation, &subject).then(|| {
         let earlier = machine.operation.approvals.iter().map(|approval| approval.subject_id.clone());
         let subjects: Vec<_> = earlier.chain([subject.clone()]).collect();
         let approvals = [machine.operation.approvals.as_slice(), std::slice::from_ref(&approval)].concat();
         let request = machine.operation.request(Moment::Approval, &approvals);
-        evaluated(&request, verdict(&subjects, machine.operation.policy.quorum.required))
+        let mut verdict = verdict(&subjects, machine.operation.policy.quorum.required);
+        verdict.obligations.extend(wait);
+        evaluated(&request, verdict)
     });
     Action::Approve { approval, policy }
 }
@@ -274,6 +284,10 @@ fn finish(machine: &mut Machine) {
                     }
                     (_, decided) => drop(decided.unwrap()),
                 }
+            }
+            (Step::Rest, Phase::Postponed { until_ms, .. }) => {
+                machine.now = machine.now.max(*until_ms);
+                assert_eq!(machine.decide(Action::ResumeAdmission), Ok(1));
             }
             (Step::Rest, Phase::Admitted) => drop(machine.decide(execute()).unwrap()),
             (Step::Rest, Phase::Executed) => drop(machine.decide(publish()).unwrap()),
