@@ -11,7 +11,7 @@ from schemathesis.core.failures import AcceptedNegativeData
 from schemathesis.openapi.checks import RejectedPositiveData
 
 # The members that are names.
-NAME = r"^`(/intent)?/((new_)?key_ref|payment/(from|to)_account)`"
+NAME = r"^`(/intent|/custody/\w+)?/((new_)?key_ref|payment/(from|to)_account)`"
 
 IMPOSSIBLE = re.compile(
     "|".join(
@@ -20,24 +20,24 @@ IMPOSSIBLE = re.compile(
             NAME + r" must consist of visible characters and spaces, and has U\+[0-9A-F]{4,6}$",
             NAME + r" must not have a space at either end, or two in a row$",
             NAME + r" must be in Unicode's normalization form C \(NFC\)$",
-            r"^`(/intent)?/(new_)?key_ref` must not be `\.` or `\.\.`, which clients remove from paths$",
+            r"^`(/intent|/custody/\w+)?/(new_)?key_ref` must not be `\.` or `\.\.`, which clients remove from paths$",
             # Between the members of one body.
-            r"^`(/intent)?/threshold` must be 2 to \d+, the number of participants, not `([2-9]|[1-5]\d|6[0-4])`$",
-            r"^`/helper_participants` must not name participant `\d+`, whose share is recovered$",
-            r"^`(/intent)?/bip32/path` must be two non-hardened indices as `digits/digits` without leading zeros, each at most 2147483647$",
+            r"^`(/intent|/custody/\w+)?/threshold` must be 2 to \d+, the number of participants, not `([2-9]|[1-5]\d|6[0-4])`$",
+            r"^`(/custody/recover)?/helper_participants` must not name participant `\d+`, whose share is recovered$",
+            r"^`(/intent|/custody/\w+)?/bip32/path` must be two non-hardened indices as `digits/digits` without leading zeros, each at most 2147483647$",
             # Between a body and the key or the operation of its path.
-            r"^`(/intent)?/\w+` must be participants of the key: [\d, ]+$",
-            r"^`(/intent)?/(bip32|taproot)` must be left out: the key's profile is `[\w-]+`, and only keys of `[\w-]+` have child keys and Taproot outputs$",
+            r"^`(/intent|/custody/\w+)?/\w+` must be participants of the key: [\d, ]+$",
+            r"^`(/intent|/custody/\w+)?/(bip32|taproot)` must be left out: the key's profile is `[\w-]+`, and only keys of `[\w-]+` have child keys and Taproot outputs$",
             r"^`path` has no child key: profile `frost-ed25519-sha512` has no non-hardened derivation$",
             r"^`path` must be two non-hardened indices as `digits/digits` without leading zeros, each at most 2147483647$",
-            r"^`(/intent)?/threshold` must be at least the key's threshold, \d+$",
-            r"^`(/intent)?/(requested|helper)_participants` must name at least \d+ participants, the (key's )?threshold$",
-            r"^`/(new_)?participants` with the key's present participants must name 2 to 64 participants, not \d+$",
+            r"^`(/intent|/custody/\w+)?/threshold` must be at least the key's threshold, \d+$",
+            r"^`(/intent|/custody/\w+)?/(requested|helper)_participants` must name at least \d+ participants, the (key's )?threshold$",
+            r"^`(/custody/\w+)?/(new_)?participants` with the key's present participants must name 2 to 64 participants, not \d+$",
             r"^`/scope` must be `signature`$",
-            r"^`/new_key_ref` must be another name than the key's$",
+            r"^`(/custody/rotate)?/new_key_ref` must be another name than the key's$",
             r"^several tenants have a key ",
             # Between a body and the deployment.
-            r"^`(/intent)?/\w+` names participant `\d+`; this deployment has the nodes 0 to \d+$",
+            r"^`(/intent|/custody/\w+)?/\w+` names participant `\d+`; this deployment has the nodes 0 to \d+$",
             # Between a body and what was sent.
             r"^`/from` must be at most \d+: later events were not sent yet$",
             # Between a query and the log.
@@ -49,6 +49,13 @@ IMPOSSIBLE = re.compile(
             r"^`idempotency_key` needs `key_ref`",
             r"^`awaiting=me` needs a caller",
             r"^`wait_ms` and `unless_state` must be given together$",
+            # One of several members.
+            r"^`/custody` must be absent if `/intent` is given$",
+            r"^`/intent` is required, unless `/custody` is given$",
+            r"^`/custody` must have exactly one of ",
+            r"^`/custody/key_ref` must not be empty$",
+            r"^`/what_if/.*` (is not a fact|follows from `time\.now_ms`)",
+            r"^`/(\w+/)*client/client_id` must not be `operation-gateway`: this id is reserved",
             # A length in bytes; schemas count characters.
             r"^`/?\w.*` must be at most 1024 bytes, not (102[5-9]|10[3-9]\d|1[1-9]\d\d|[23]\d\d\d|40[0-8]\d|409[0-6])$",
         ]
