@@ -25,6 +25,7 @@ pub use signature::{ApprovalSignature, Base64Url};
 pub use statement::{ABORT_TAG, APPROVAL_TAG, ApprovalSubject, REJECTION_TAG, Statement, Word};
 pub use view::{Approvable, AwaitingView, ViewError};
 
+use crate::binding::ClientBinding;
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use crate::names;
@@ -58,6 +59,18 @@ pub struct Approval {
 }
 
 impl Approval {
+    /// The person who approved: see [`people::person`].
+    #[must_use]
+    pub fn person(&self) -> &str {
+        people::person(&self.subject_id, self.registered.as_deref())
+    }
+
+    /// Whether the submitter gave it.
+    #[must_use]
+    pub fn is_by(&self, submitter: &ClientBinding) -> bool {
+        names::is_same_person(self.person(), submitter.person())
+    }
+
     /// The time from which its age counts: when the gateway received it, or the time by the approver's clock if that is signed and
     /// earlier.
     #[must_use]
@@ -115,14 +128,6 @@ pub struct Rejection {
     /// The approver's signature over [`Statement`]. Without one, only the gateway states that the subject rejected.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signature: Option<Box<ApprovalSignature>>,
-}
-
-impl Approval {
-    /// The person who approved: see [`people::person`].
-    #[must_use]
-    pub fn person(&self) -> &str {
-        people::person(&self.subject_id, self.registered.as_deref())
-    }
 }
 
 impl Rejection {

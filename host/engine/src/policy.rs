@@ -58,7 +58,10 @@ impl Inner {
         let now = spending.map_or_else(|| self.ports.clock.now(), |read| read.now);
         let (intent, totals) = (request.intent, spending.map(|read| read.totals));
         let facts = facts_for(&rules, key, intent.signing_terms(), totals.as_ref(), now);
-        let facts = assumed.map_or(facts.clone(), |assumed| facts.assuming(assumed));
+        let facts = match assumed {
+            Some(assumed) => facts.assuming(assumed),
+            None => facts,
+        };
         let outcome = self.ports.policy.evaluate(request, &facts).await;
         if totals.is_none() {
             check_totals_not_needed(intent, &outcome)?;

@@ -17,14 +17,12 @@
 //! A fact of the key or of a signature is absent exactly if the operation has no key or no such output yet.
 
 use crate::calendar;
-use gateway_domain::approval::Approval;
-use gateway_domain::approval::LapsedApproval;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
+use gateway_domain::approval::{Approval, LapsedApproval};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::EpochName;
 use gateway_domain::intent::{Intent, SigningTerms, Taproot};
 use gateway_domain::key::{CustodyKey, KeyState};
-use gateway_domain::names::is_same_person;
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::{FactRead, Outcome, SpendingTotals, TimeLimits, join};
 use gateway_domain::time::EpochMs;
@@ -147,8 +145,7 @@ impl Known<'_> {
         if n_counted < required {
             return Err(Disagreement::TooFew { n_counted, required });
         }
-        let is_own = |approval: &&Approval| is_same_person(approval.person(), self.submitter.person());
-        let mut own = self.approvals.iter().filter(is_own);
+        let mut own = self.approvals.iter().filter(|approval| approval.is_by(self.submitter));
         if self.rules.separation_of_duties && own.any(|one| outcome.quorum.counts(&one.subject_id)) {
             return Err(Disagreement::CountsSubmitter);
         }

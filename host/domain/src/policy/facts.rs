@@ -4,7 +4,6 @@ use super::{Approval, FactRead};
 use crate::binding::ClientBinding;
 use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
-use crate::names::is_same_person;
 use crate::policy::SpendingTotals;
 use crate::time::EpochMs;
 use std::borrow::Cow;
@@ -41,9 +40,7 @@ impl Rules {
         submitter: &'a ClientBinding,
     ) -> impl Iterator<Item = &'a Approval> {
         let is_separated = self.separation_of_duties;
-        approvals
-            .iter()
-            .filter(move |approval| !is_separated || !is_same_person(approval.person(), submitter.person()))
+        approvals.iter().filter(move |approval| !is_separated || !approval.is_by(submitter))
     }
 }
 

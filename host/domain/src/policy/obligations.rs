@@ -9,7 +9,7 @@
 //! Of several with one code, the strictest counts.
 
 use super::{Outcome, Statement};
-use crate::approval::{Approval, LapsedApproval};
+use crate::approval::{Approval, ApprovalError, LapsedApproval};
 use crate::time::{DAY_MS, EpochMs};
 
 /// The code with which a policy says how many rejections end an operation.
@@ -129,7 +129,7 @@ impl TimeLimits {
         let is_outlived = |approval: &&Approval| now > approval.given_at().plus_ms(expire_ms);
         let lapsed = |approval: &Approval| LapsedApproval {
             subject_id: approval.subject_id.clone(),
-            reason: "too_old".to_owned(),
+            reason: ApprovalError::TooOld.as_str().to_owned(),
         };
         approvals.iter().filter(is_outlived).map(lapsed).collect()
     }
