@@ -172,6 +172,11 @@ impl Cluster {
         self.restart_authority(index);
     }
 
+    /// Where an authority keeps the number of its decisions.
+    pub(crate) fn authority_size_file(&self, index: usize) -> PathBuf {
+        PathBuf::from(format!("{}.record-size", self.authority_settings[index]["authority_key"]))
+    }
+
     /// Starts an authority again that was killed.
     pub(crate) fn restart_authority(&mut self, index: usize) {
         self.authorities[index] = start_authority(&self.authority_settings[index]);

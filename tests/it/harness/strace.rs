@@ -1,7 +1,9 @@
-//! Faults of the operating system in a running process: strace makes chosen system calls of its databases' writers fail.
+//! Faults of the operating system in a running process: strace makes chosen system calls fail.
 
 use super::child::Program;
+use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -9,22 +11,31 @@ use std::time::Duration;
 pub(crate) struct Faults(Program);
 
 impl Faults {
-    /// From now on these system calls (separated by commas) of writers fail as `fault` says, for example `error=EIO:when=2+`: each writer's
-    /// second call and all after it.
+    /// From now on these system calls (separated by commas) of its databases' writers fail as `fault` says, for example
+    /// `error=EIO:when=2+`: each writer's second call and all after it.
     pub(crate) fn begin(pid: u32, calls: &str, fault: &str) -> Self {
-        let mut strace = Command::new("strace");
-        strace.args(["-o", "/dev/null", "-e", &format!("trace={calls}")]);
-        strace.args(["-e", &format!("inject={calls}:{fault}")]);
         let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|thread| thread.unwrap().path());
-        let traced = threads.filter(|thread| {
+        let writers = threads.filter(|thread| {
             fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.trim() == "sqlite-writer")
         });
-        let traced: Vec<_> = traced.map(|thread| thread.file_name().unwrap().to_owned()).collect();
-        for thread in &traced {
-            strace.arg("-p").arg(thread);
+        let writers: Vec<_> = writers.map(|thread| thread.file_name().unwrap().to_owned()).collect();
+        Self::attach(&writers, calls, fault, &[])
+    }
+
+    /// From now on these system calls on this open file fail, in all threads.
+    pub(crate) fn begin_at(file: &Path, pid: u32, calls: &str, fault: &str) -> Self {
+        Self::attach(&[pid.to_string().into()], calls, fault, &["-f".into(), "-P".into(), file.into()])
+    }
+
+    fn attach(pids: &[OsString], calls: &str, fault: &str, options: &[OsString]) -> Self {
+        let mut strace = Command::new("strace");
+        strace.args(["-o", "/dev/null", "-e", &format!("trace={calls}")]).args(options);
+        strace.args(["-e", &format!("inject={calls}:{fault}")]);
+        for pid in pids {
+            strace.arg("-p").arg(pid);
         }
         let mut program = Program::start(&mut strace, "install strace (Debian: apt-get install strace)");
-        for _ in &traced {
+        for _ in pids {
             program.wait_for_line("attached");
         }
         Self(program)
