@@ -3,10 +3,10 @@
 
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::Payment;
+use gateway_domain::ids::{KeyId, KeyRef, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::SpendingTotals;
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Damage, Due, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
@@ -110,15 +110,9 @@ impl<H: AroundReads> ReadOperations for Reads<H> {
         self.0.around("key_quorums", None, read).await
     }
 
-    async fn spending_totals(
-        &self,
-        tenant: &Tenant,
-        payment: &Payment,
-        now: EpochMs,
-    ) -> Result<SpendingTotals, Unavailable> {
-        let (tenant, payment) = (tenant.clone(), payment.clone());
-        let read =
-            move |store: Arc<Store>| async move { store.spending_totals(&tenant, &payment, now).await };
+    async fn spending_totals(&self, parties: &Parties, now: EpochMs) -> Result<SpendingTotals, Unavailable> {
+        let parties = parties.clone();
+        let read = move |store: Arc<Store>| async move { store.spending_totals(&parties, now).await };
         self.0.around("spending_totals", None, read).await
     }
 

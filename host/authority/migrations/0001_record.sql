@@ -1,10 +1,13 @@
--- The payments that this authority decided on in the last day, each once.
-CREATE TABLE payment (
+-- The payments that this authority decided on, each once.
+CREATE TABLE spending (
     operation_id TEXT NOT NULL PRIMARY KEY,
     intent_hash TEXT NOT NULL,
     tenant TEXT NOT NULL,
     account TEXT NOT NULL,
     recipient TEXT NOT NULL,
+    -- The person, as the authority's registry compares people.
+    submitter TEXT NOT NULL,
+    key_id TEXT NOT NULL,
     currency TEXT NOT NULL,
     -- A negative amount counts as zero.
     amount_minor INTEGER NOT NULL CHECK (amount_minor >= 0),
@@ -14,9 +17,13 @@ CREATE TABLE payment (
     row_hash TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX payment_account ON payment (tenant, account, currency, at_ms);
-CREATE INDEX payment_recipient ON payment (tenant, recipient, currency, at_ms);
-CREATE INDEX payment_time ON payment (at_ms);
+CREATE INDEX spending_at ON spending (at_ms);
+
+-- The time of the last payment that was dropped because no window has it.
+CREATE TABLE rows_dropped (
+    name TEXT NOT NULL PRIMARY KEY CHECK (name = 'spending'),
+    through INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- The policy bundles under which a decision was made: a few, of which the one with the highest sequence is the high-water mark.
 CREATE TABLE bundle (

@@ -17,8 +17,10 @@ use std::path::Path;
 
 const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCa");
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "record", sql: include_str!("../migrations/0001_record.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "record", sql: include_str!("../migrations/0001_record.sql") },
+    Migration { version: 2, name: "spending", sql: gateway_spending::SCHEMA },
+];
 
 /// What an authority keeps of its decisions.
 #[derive(Debug)]
@@ -150,10 +152,13 @@ impl Admit {
         let Self(verified) = self;
         let raised = verified.raise(&known.marks)?;
         let decided = Decided::of(&verified.operation);
-        if let Some(decided) = decided {
-            decided.check_same(conn).await?;
-            if verified.bundle.evaluator().may_read_facts(VELOCITY) {
-                verified.check_totals(&decided.totals(conn, verified.now).await?)?;
+        let mut earlier = None;
+        if let Some(decided) = &decided {
+            earlier = decided.earlier(conn).await?;
+            let evaluator = verified.bundle.evaluator();
+            if evaluator.may_read_facts(VELOCITY) {
+                let totals = decided.totals(conn, evaluator, verified.now, earlier).await?;
+                verified.check_totals(totals)?;
             }
         }
         if raised.is_none() && decided.is_none() {
@@ -164,7 +169,7 @@ impl Admit {
             known.marks = marks;
         }
         if let Some(decided) = decided {
-            decided.record(conn, verified.now).await?;
+            decided.record(conn, verified.now, earlier).await?;
         }
         known.n_decisions = known.n_decisions.saturating_add(1);
         conn.run("UPDATE size SET n_decisions = ?1", &[integer(known.n_decisions).into()]).await?;

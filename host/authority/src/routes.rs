@@ -122,7 +122,7 @@ fn error(unverified: &Unverified) -> ErrorAnswer {
             ErrorAnswer::unavailable(message)
         }
         Unverified::Spent { totals, .. } => {
-            ErrorAnswer::new(StatusCode::FORBIDDEN, "policy_refused", message).with_totals(*totals)
+            ErrorAnswer::new(StatusCode::FORBIDDEN, "policy_refused", message).with_totals(totals.clone())
         }
         Unverified::BundleUnknown { bundle_hash } => {
             ErrorAnswer::new(StatusCode::CONFLICT, BUNDLE_UNKNOWN, bundle_hash.to_string())

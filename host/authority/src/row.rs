@@ -1,4 +1,4 @@
-//! The record's rows: numbers as SQLite stores them, and hashes. A hash is SHA-256 over the tag `svc/authority-row/v1` and the canonical JSON of the table's name and the columns.
+//! The record's rows: numbers as SQLite stores them, and hashes. A hash is SHA-256 over the tag `svc/authority-row/v2` and the canonical JSON of the table's name and the columns.
 //!
 //! The hash is not keyed, so it detects damage but not forgery.
 
@@ -6,24 +6,26 @@ use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::ids::Hex32;
 use serde::Serialize;
 
-const TAG: &str = "svc/authority-row/v1";
+const TAG: &str = "svc/authority-row/v2";
 
-/// All columns of `payment`.
+/// All columns of `spending`.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Payment<'a> {
+pub(crate) struct Spending<'a> {
     pub(crate) operation_id: &'a str,
     pub(crate) intent_hash: &'a str,
     pub(crate) tenant: &'a str,
     pub(crate) account: &'a str,
     pub(crate) recipient: &'a str,
+    pub(crate) submitter: &'a str,
+    pub(crate) key_id: &'a str,
     pub(crate) currency: &'a str,
     pub(crate) amount_minor: i64,
     pub(crate) at_ms: i64,
 }
 
-impl Payment<'_> {
+impl Spending<'_> {
     pub(crate) fn hash(&self) -> Result<Hex32, CanonicalError> {
-        canonical::digest(TAG, &("payment", self))
+        canonical::digest(TAG, &("spending", self))
     }
 }
 

@@ -33,13 +33,13 @@ impl Verified {
     }
 
     /// Checks the payment against what the authority admitted.
-    pub(crate) fn check_totals(&self, totals: &SpendingTotals) -> Result<(), Unverified> {
+    pub(crate) fn check_totals(&self, totals: SpendingTotals) -> Result<(), Unverified> {
         let asked = self.operation.request(Moment::Admission, &self.operation.approvals);
         let known = known(self.rules.clone(), &self.operation, self.key.as_ref(), self.now);
-        let checked = known.check_totals(self.bundle.evaluator(), &asked, &self.recorded, totals);
+        let checked = known.check_totals(self.bundle.evaluator(), &asked, &self.recorded, &totals);
         checked.map_err(|error| match error {
             TotalsError::Host(fault) => RepeatError::Host(fault).into(),
-            TotalsError::Denied(why) => Unverified::Spent { totals: *totals, why },
+            TotalsError::Denied(why) => Unverified::Spent { totals, why },
         })
     }
 }

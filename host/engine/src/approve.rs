@@ -221,7 +221,7 @@ impl Inner {
         approvals: &[Approval],
     ) -> Result<policy::Outcome, EngineError> {
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
-        let spending = self.spending(&operation.tenant, &operation.intent).await?;
+        let spending = self.spending(self.parties_of(operation)).await?;
         Ok(self.evaluate_operation(Moment::Approval, operation, approvals, key.as_ref(), spending).await?)
     }
 

@@ -142,11 +142,12 @@ impl Session<'_> {
             return Err(Unavailable::new(Dependency::Runtime, missing).into());
         }
         self.expect_spending(spending);
-        match party_locks {
+        if !party_locks.is_empty() {
             // Committed before the locks are released, so that the totals of the next payment include this one.
-            Some(_held) => self.commit().await,
-            None => Ok(()),
+            self.commit().await?;
         }
+        drop(party_locks);
+        Ok(())
     }
 }
 
@@ -167,15 +168,15 @@ enum Performed {
 /// The outcome of an effect, and for a decision what the engine keeps until it is durable.
 struct Settled {
     outcome: Outcome,
-    /// The locks of a payment's account and recipient, held until the outcome is durable.
-    party_locks: Option<PartyLocks>,
+    /// The locks of a payment's parties, held until the outcome is durable.
+    party_locks: PartyLocks,
     /// The totals as they were read for the decision.
     spending: Option<SpendingRead>,
 }
 
 impl From<Outcome> for Performed {
     fn from(outcome: Outcome) -> Self {
-        Self::Settled(Box::new(Settled { outcome, party_locks: None, spending: None }))
+        Self::Settled(Box::new(Settled { outcome, party_locks: Vec::new(), spending: None }))
     }
 }
 
@@ -222,13 +223,13 @@ impl Inner {
         if let Some(rejection) = key.and_then(|key| key_rejection(&operation.intent, key)) {
             return Ok(rejection.into());
         }
-        let payment = self.velocity_payment(&operation.intent);
-        let party_locks = match payment {
-            Some(payment) => Some(self.lock_parties(&operation.tenant, payment).await?),
-            None => None,
+        let parties = self.parties_of(operation);
+        let party_locks = match &parties {
+            Some(parties) => self.lock_parties(parties).await?,
+            None => Vec::new(),
         };
-        let spending = self.spending(&operation.tenant, &operation.intent).await?;
-        match self.decide_with(operation, waiting, key, spending).await? {
+        let spending = self.spending(parties).await?;
+        match self.decide_with(operation, waiting, key, spending.clone()).await? {
             Signing::Ended(outcome) => {
                 Ok(Performed::Settled(Box::new(Settled { outcome: *outcome, party_locks, spending })))
             }
@@ -254,13 +255,13 @@ impl Inner {
         let mut n_evaluations = 0;
         loop {
             let policy = self
-                .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending)
+                .evaluate_operation(Moment::Admission, operation, &operation.approvals, key, spending.clone())
                 .await?;
             let signing = self.sign_if_allowed(operation, waiting, key, policy).await?;
             n_evaluations += 1;
-            let Signing::Spent(admitted) = signing else { return Ok(signing) };
-            let raised =
-                spending.map(|read| SpendingRead { totals: read.totals.raised_to(admitted), ..read });
+            let Signing::Spent(admitted) = &signing else { return Ok(signing) };
+            let raise = |read: SpendingRead| SpendingRead { totals: read.totals.raised_to(admitted), ..read };
+            let raised = spending.clone().map(raise);
             if raised == spending || n_evaluations == EVALUATIONS_PER_DRIVE {
                 return Ok(signing);
             }

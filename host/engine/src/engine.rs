@@ -11,6 +11,7 @@ use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::log::SignedCheckpoint;
 use gateway_domain::policy::facts;
+use gateway_domain::policy::spending::Party;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,10 +72,8 @@ pub(crate) struct Inner {
     /// Rate limits of previews; the quotas are in memory only.
     pub(crate) previews: RateLimiter,
     pub(crate) locks: Locks<OperationId>,
-    /// Locks of payers, held while the admission of a payment is decided, see `policy`.
-    pub(crate) accounts: Locks<(Tenant, String)>,
-    /// Locks of recipients, held for the same time and always locked after `accounts`.
-    pub(crate) recipients: Locks<(Tenant, String)>,
+    /// Locks of the parties whose payments are summed, held while the admission of a payment is decided, see `policy`.
+    pub(crate) parties: Locks<(Party, Tenant, String)>,
     pub(crate) development_keys: Semaphore,
     pub(crate) last_write: LastProbe<()>,
     pub(crate) last_key_quorums: LastProbe<Vec<KeyQuorum>>,
@@ -136,8 +135,7 @@ impl Engine {
             previews: RateLimiter::new(rules.preview_rate),
             rules,
             locks: Locks::default(),
-            accounts: Locks::default(),
-            recipients: Locks::default(),
+            parties: Locks::default(),
             development_keys: Semaphore::new(DEVELOPMENT_KEYS_MAX),
             last_write: Mutex::default(),
             last_key_quorums: Mutex::default(),

@@ -14,20 +14,17 @@ use crate::rate_limit::{Quota, Token};
 use crate::reserved::PROVISIONER;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{Hex32, OperationId, Tenant};
-use gateway_domain::intent::{Intent, Payment};
+use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
+use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::{self, facts_for};
-use gateway_domain::policy::spending::VELOCITY;
-use gateway_domain::policy::{self, DecisionId, Moment};
+use gateway_domain::policy::spending::{self, Parties, VELOCITY};
+use gateway_domain::policy::{self, DecisionId, Moment, SpendingTotals};
 use std::collections::BTreeMap;
 
-/// The locks of a payment's account and recipient.
-pub(crate) struct PartyLocks {
-    _account: Locked,
-    _recipient: Locked,
-}
+/// The locks of a payment's parties.
+pub(crate) type PartyLocks = Vec<Locked>;
 
 impl Inner {
     /// One evaluation. `spending` is the result of [`Self::spending`] for the request's intent; `required` is the minimum of
@@ -55,7 +52,7 @@ impl Inner {
         assumed: Option<BTreeMap<String, Option<String>>>,
     ) -> Result<policy::Outcome, Unavailable> {
         let rules = facts::Rules { required_approvals: required, ..self.rules.policy.clone() };
-        let now = spending.map_or_else(|| self.ports.clock.now(), |read| read.now);
+        let now = spending.as_ref().map_or_else(|| self.ports.clock.now(), |read| read.now);
         let (intent, totals) = (request.intent, spending.map(|read| read.totals));
         let facts = facts_for(&rules, key, intent.signing_terms(), totals.as_ref(), now);
         let facts = match assumed {
@@ -63,9 +60,7 @@ impl Inner {
             None => facts,
         };
         let outcome = self.ports.policy.evaluate(request, &facts).await;
-        if totals.is_none() {
-            check_totals_not_needed(intent, &outcome)?;
-        }
+        check_totals_read(intent, totals.as_ref(), &outcome)?;
         Ok(outcome.raise_quorum_to(rules.required_approvals))
     }
 
@@ -167,22 +162,31 @@ impl Inner {
         self.rules.auto_provision_keys && matches!(intent, Intent::KeyCreate(_))
     }
 
-    /// The spending totals of the account and recipient of this intent's payment, if the policy may read them.
+    /// What these parties of a payment paid, up to now.
     pub(crate) async fn spending(
         &self,
-        tenant: &Tenant,
-        intent: &Intent,
+        parties: Option<Parties>,
     ) -> Result<Option<SpendingRead>, Unavailable> {
-        let Some(payment) = self.velocity_payment(intent) else { return Ok(None) };
+        let Some(parties) = parties else { return Ok(None) };
         let now = self.ports.clock.now();
-        let totals = self.ports.reads.spending_totals(tenant, payment, now).await?;
-        Ok(Some(SpendingRead { now, totals }))
+        let totals = self.ports.reads.spending_totals(&parties, now).await?;
+        Ok(Some(SpendingRead { parties, now, totals }))
     }
 
-    /// The payment of this intent, if the policy may read the spending totals of its account and recipient.
-    pub(crate) fn velocity_payment<'a>(&self, intent: &'a Intent) -> Option<&'a Payment> {
+    /// The parties of the intent's payment of which the policy may read what they paid; `None` without any.
+    pub(crate) fn parties(
+        &self,
+        tenant: &Tenant,
+        submitter: &ClientBinding,
+        key: KeyId,
+        intent: &Intent,
+    ) -> Option<Parties> {
+        let policy = &self.ports.policy;
         match intent {
-            Intent::Payment(payment) if self.ports.policy.may_read_facts(VELOCITY) => Some(payment),
+            Intent::Payment(payment) if policy.may_read_facts(VELOCITY) => {
+                let parties = Parties::of(tenant, submitter, key, payment);
+                Some(parties.that(|facts| policy.may_read_facts(facts)))
+            }
             Intent::Payment(_)
             | Intent::AssetAction(_)
             | Intent::KeyCreate(_)
@@ -193,16 +197,20 @@ impl Inner {
         }
     }
 
-    /// Locks the payment's account and recipient. The operation is already locked; all payments lock in this order, so that
-    /// there is no deadlock.
-    pub(crate) async fn lock_parties(
-        &self,
-        tenant: &Tenant,
-        payment: &Payment,
-    ) -> Result<PartyLocks, Unavailable> {
-        let account = self.accounts.lock((tenant.clone(), payment.from_account.clone())).await?;
-        let recipient = self.recipients.lock((tenant.clone(), payment.to_account.clone())).await?;
-        Ok(PartyLocks { _account: account, _recipient: recipient })
+    /// The parties of a stored operation.
+    pub(crate) fn parties_of(&self, operation: &Operation) -> Option<Parties> {
+        let Operation { tenant, submitter, key, intent, .. } = operation;
+        self.parties(tenant, submitter, key.key_id, intent)
+    }
+
+    /// Locks the parties, of which every payment has the same kinds in the same order, so that there is no deadlock. The operation is
+    /// already locked.
+    pub(crate) async fn lock_parties(&self, parties: &Parties) -> Result<PartyLocks, Unavailable> {
+        let mut locks = Vec::new();
+        for (party, name) in parties.iter() {
+            locks.push(self.parties.lock((party, parties.tenant.clone(), name.to_owned())).await?);
+        }
+        Ok(locks)
     }
 }
 
@@ -215,11 +223,17 @@ pub(crate) fn check_evaluated(outcome: &policy::Outcome) -> Result<(), Unavailab
     }
 }
 
-/// Refuses the outcome for a payment whose totals were not read, if the policy tried to read one of them. This happens when
-/// another bundle is activated between the choice of the facts and the evaluation.
-fn check_totals_not_needed(intent: &Intent, outcome: &policy::Outcome) -> Result<(), Unavailable> {
-    let read = outcome.facts.iter().find(|fact| fact.name.starts_with(VELOCITY));
-    match (intent, read) {
+/// Refuses the outcome for a payment if the policy tried to read a total that was not read for it. This happens when another bundle is
+/// activated between the choice of the facts and the evaluation.
+fn check_totals_read(
+    intent: &Intent,
+    totals: Option<&SpendingTotals>,
+    outcome: &policy::Outcome,
+) -> Result<(), Unavailable> {
+    let is_missing = |name: &str| {
+        spending::names().any(|known| known == name) && totals.is_none_or(|totals| totals.get(name).is_none())
+    };
+    match (intent, outcome.facts.iter().find(|fact| is_missing(&fact.name))) {
         (Intent::Payment(_), Some(fact)) => {
             let detail = format!(
                 "another policy became active during the request and reads `{}`: send the request again",
@@ -235,6 +249,7 @@ fn check_totals_not_needed(intent: &Intent, outcome: &policy::Outcome) -> Result
 mod tests {
     use super::*;
     use gateway_domain::intent::PublicationMode;
+    use gateway_domain::policy::spending::Party;
     use gateway_domain::policy::{FactRead, Outcome};
     use gateway_domain::testing::samples::{Kind, intent, verdict};
 
@@ -246,12 +261,18 @@ mod tests {
     #[test]
     fn outcome_that_needs_totals_which_were_not_read_is_refused() {
         let payment = intent(Kind::Payment, PublicationMode::Manual);
-        let velocity = ["time.now_ms", "velocity.account.day_minor"];
-        let refused = check_totals_not_needed(&payment, &outcome_that_read(&velocity)).unwrap_err();
-        assert!(refused.detail.contains("`velocity.account.day_minor`"), "{}", refused.detail);
-        assert!(check_totals_not_needed(&payment, &outcome_that_read(&["time.now_ms"])).is_ok());
+        let velocity = ["time.now_ms", "velocity.account.24h.units"];
+        let mut totals = SpendingTotals::default();
+        totals.insert(Party::Recipient, Default::default());
+        for read in [None, Some(&totals)] {
+            let refused = check_totals_read(&payment, read, &outcome_that_read(&velocity)).unwrap_err();
+            assert!(refused.detail.contains("`velocity.account.24h.units`"), "{}", refused.detail);
+        }
+        totals.insert(Party::Account, Default::default());
+        assert!(check_totals_read(&payment, Some(&totals), &outcome_that_read(&velocity)).is_ok());
+        assert!(check_totals_read(&payment, None, &outcome_that_read(&["time.now_ms"])).is_ok());
         let refresh = intent(Kind::Refresh, PublicationMode::Manual);
-        let checked = check_totals_not_needed(&refresh, &outcome_that_read(&velocity));
+        let checked = check_totals_read(&refresh, None, &outcome_that_read(&velocity));
         assert!(checked.is_ok(), "only payments have totals");
     }
 }

@@ -14,9 +14,10 @@ use gateway_domain::contribution::{Contributions, RecoveryCase};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{Intent, Payment};
+use gateway_domain::intent::Intent;
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, Operation, Outcome};
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::policy::{self, Facts, SpendingTotals};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
@@ -86,10 +87,12 @@ pub struct Commit {
     pub spending: Option<SpendingRead>,
 }
 
-/// The spending totals of a payment's account and recipient, as they were read for its admission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The spending totals of a payment's parties, as they were read for its admission.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpendingRead {
-    /// The end of the hour and day that they are of.
+    /// The parties.
+    pub parties: Parties,
+    /// The end of the windows.
     pub now: EpochMs,
     /// The totals.
     pub totals: SpendingTotals,
@@ -293,15 +296,9 @@ pub trait ReadOperations: Send + Sync {
     /// At most `n_max` different combinations of holders and threshold among the keys that sign.
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable>;
 
-    /// The totals of the payments from this payment's account, and to its recipient, in its currency, that were
-    /// admitted in the hour and day before `now` and have not failed. They include this payment itself once its
-    /// admission is decided.
-    async fn spending_totals(
-        &self,
-        tenant: &Tenant,
-        payment: &Payment,
-        now: EpochMs,
-    ) -> Result<SpendingTotals, Unavailable>;
+    /// What these parties paid in the windows before `now`, of payments that were admitted and have not failed. A payment counts itself
+    /// once its admission is decided.
+    async fn spending_totals(&self, parties: &Parties, now: EpochMs) -> Result<SpendingTotals, Unavailable>;
 
     /// Records that were damaged when they were last read, up to a limit.
     fn damage(&self) -> Vec<Damage>;

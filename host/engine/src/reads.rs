@@ -195,7 +195,9 @@ impl Engine {
             intent,
             approvals,
         };
-        let spending = self.0.spending(&input.tenant, &input.intent).await?;
+        let key_id = intent::key_id(&input.tenant, &input.key_ref)?;
+        let parties = self.0.parties(&input.tenant, &input.submitter, key_id, &input.intent);
+        let spending = self.0.spending(parties).await?;
         let required = self.0.required_approvals(&input.intent, &input.submitter);
         let assumes = assumed.is_some();
         let outcome =

@@ -251,7 +251,7 @@ impl<'e> Session<'e> {
     }
 
     /// Makes the next commit conditional on these totals, which were read for the decision.
-    pub(crate) const fn expect_spending(&mut self, spending: Option<SpendingRead>) {
+    pub(crate) fn expect_spending(&mut self, spending: Option<SpendingRead>) {
         self.spending = spending;
     }
 

@@ -220,7 +220,8 @@ impl Inner {
             approvals: &[],
         };
         let required = self.required_approvals(&submit.intent, &submit.submitter);
-        let spending = self.spending(&submit.tenant, &submit.intent).await?;
+        let parties = self.parties(&submit.tenant, &submitter, key.key_id, &submit.intent);
+        let spending = self.spending(parties).await?;
         let policy = self.evaluate(request, keys.subject.as_ref(), spending, required).await?;
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, submit.asked(), &request, policy, token).await?);

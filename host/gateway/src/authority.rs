@@ -273,7 +273,7 @@ impl Refusals {
         }
         if self.spent.len() >= n_decisive {
             // Each of the totals as the authority that admitted most states it.
-            let raise = |totals: SpendingTotals, one: &SpendingTotals| totals.raised_to(*one);
+            let raise = |totals: SpendingTotals, one: &SpendingTotals| totals.raised_to(one);
             return Some(SignError::Spent(self.spent.iter().fold(SpendingTotals::default(), raise)));
         }
         (self.refused.len() >= n_decisive).then(|| SignError::Refused(self.refused.join("; ")))
@@ -436,7 +436,7 @@ fn failure(error: CallError) -> Failure {
             Failure::NeedsBundle(error_chain(&error))
         }
         CallError::Refused { body, .. } => match (&body.totals, &body.lapsed) {
-            (Some(totals), _) => Failure::Spent(*totals),
+            (Some(totals), _) => Failure::Spent(totals.clone()),
             (None, Some(lapsed)) => Failure::Lapsed(LapsedApproval {
                 subject_id: shortened(&lapsed.subject_id),
                 reason: shortened(&lapsed.reason),

@@ -21,12 +21,15 @@ CREATE TABLE bundle_file (
     PRIMARY KEY (bundle_hash, name)
 ) STRICT;
 
--- The payments that this node admitted in the last day and has not discarded.
+-- The payments that this node admitted and has not discarded, as long as a limit may need them.
 CREATE TABLE spending (
     operation_id TEXT NOT NULL PRIMARY KEY,
     tenant TEXT NOT NULL,
     account TEXT NOT NULL,
     recipient TEXT NOT NULL,
+    -- The person, as this node's registry compares people.
+    submitter TEXT NOT NULL,
+    key_id TEXT NOT NULL,
     currency TEXT NOT NULL,
     -- A negative amount counts as zero.
     amount_minor INTEGER NOT NULL CHECK (amount_minor >= 0),
@@ -35,9 +38,13 @@ CREATE TABLE spending (
     row_hash TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX spending_account ON spending (tenant, account, currency, at_ms);
-CREATE INDEX spending_recipient ON spending (tenant, recipient, currency, at_ms);
-CREATE INDEX spending_time ON spending (at_ms);
+CREATE INDEX spending_at ON spending (at_ms);
+
+-- The time of the last payment that was dropped because no window has it.
+CREATE TABLE rows_dropped (
+    name TEXT NOT NULL PRIMARY KEY CHECK (name = 'spending'),
+    through INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- To count the operations that were discarded unheard.
 CREATE INDEX operation_missed ON operation (operation_id) WHERE statement_index IS NULL;

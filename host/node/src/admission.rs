@@ -22,9 +22,9 @@ use crate::store::transaction::Transact;
 use crate::store::vault::Generation;
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::{Intent, OperationType};
+use gateway_domain::intent::{Intent, OperationType, Payment};
 use gateway_domain::operation::EffectStep;
-use gateway_domain::policy::spending::VELOCITY;
+use gateway_domain::policy::spending::{Parties, VELOCITY};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{Standing, TrustedBundle};
@@ -147,8 +147,9 @@ impl Transact for StoreAdmission {
         if standing == Standing::Rises {
             store::bundles::activate(conn, decision.bundle_hash, &kept, self.now).await?;
         }
-        if let Intent::Payment(payment) = &request.intent {
-            spending::record(conn, self.chain.operation_id, &request.owner.tenant, payment, self.now).await?;
+        if let Some((parties, payment)) = self.parties() {
+            let id = self.chain.operation_id;
+            spending::record(conn, id, &parties, payment.amount_minor, self.now).await?;
         }
         let log_index = log.size();
         let entry = log.append_receipt(&self.receipt, None)?;
@@ -160,14 +161,22 @@ impl Transact for StoreAdmission {
 }
 
 impl StoreAdmission {
+    /// The payment, if the operation is one, and its parties.
+    fn parties(&self) -> Option<(Parties, &Payment)> {
+        let AdmittedRequest { request, decision } = &self.statement;
+        let Intent::Payment(payment) = &request.intent else { return None };
+        Some((Parties::of(&request.owner.tenant, &request.submitter, decision.key_id, payment), payment))
+    }
+
     /// Checks a payment against what this node admitted before, if the policy may limit amounts over time.
     async fn check_spending(&self, conn: &mut Connection, keys: Option<&PublicKeys>) -> Result<(), Stop> {
-        let request = &self.statement.request;
-        let Intent::Payment(payment) = &request.intent else { return Ok(()) };
-        if !self.bundle.evaluator().may_read_facts(VELOCITY) {
+        let Some((parties, _)) = self.parties() else { return Ok(()) };
+        let evaluator = self.bundle.evaluator();
+        if !evaluator.may_read_facts(VELOCITY) {
             return Ok(());
         }
-        let totals = spending::totals(conn, &request.owner.tenant, payment, self.now).await?;
+        let parties = parties.that(|facts| evaluator.may_read_facts(facts));
+        let totals = gateway_spending::read(conn, &parties, self.now, None).await?;
         let Self { config, bundle, statement, now, .. } = self;
         Ok(check_spending(&config.settings, bundle, statement, keys, &totals, *now)?)
     }

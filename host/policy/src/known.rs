@@ -24,14 +24,9 @@ use gateway_domain::ids::EpochName;
 use gateway_domain::intent::{Intent, SigningTerms, Taproot};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{FactRead, Outcome, SpendingTotals, TimeLimits, join};
+use gateway_domain::policy::{FactRead, Outcome, TimeLimits, join, spending};
 use gateway_domain::time::EpochMs;
 use std::borrow::Cow;
-
-/// The names of the velocity facts.
-fn is_velocity(name: &str) -> bool {
-    SpendingTotals::default().facts().iter().any(|(known, _)| *known == name)
-}
 
 /// What a verifier knows about an operation.
 #[derive(Clone, Debug)]
@@ -205,7 +200,7 @@ impl Known<'_> {
                 (Some(_), None) | (None, Some(_)) => false,
             },
             "signature.taproot_merkle_root" => value == merkle_root(self.intent.signing_terms()).as_deref(),
-            name if is_velocity(name) => match self.intent {
+            name if spending::names().any(|known| known == name) => match self.intent {
                 Intent::Payment(_) => number(value).is_some(),
                 Intent::AssetAction(_)
                 | Intent::KeyCreate(_)
@@ -324,8 +319,8 @@ mod tests {
                     &[Some("creating"), Some("rotated"), Some("failed"), Some("?"), None],
                 ),
                 ("signature.taproot_merkle_root", &[None], &[Some("none")]),
-                ("velocity.account.day_minor", &[Some("0"), Some("5")], &[Some("-1"), Some("x"), None]),
-                ("velocity.recipient.hour_minor", &[Some("0")], &[None]),
+                ("velocity.account.24h.units", &[Some("0"), Some("5")], &[Some("-1"), Some("x"), None]),
+                ("velocity.recipient.1h.units", &[Some("0")], &[None]),
                 ("velocity.other", &[None], &[Some("0")]),
                 ("x.unknown", &[None], &[Some("0")]),
                 ("", &[None], &[Some("")]),
@@ -381,7 +376,7 @@ mod tests {
                 ("key.threshold", without, &[Some("2")]),
                 ("key.roster", without, &[Some("0,1,2")]),
                 ("key.state", without, &[Some("active"), Some("creating")]),
-                ("velocity.account.day_minor", without, &[Some("0")]),
+                ("velocity.account.24h.units", without, &[Some("0")]),
             ],
         );
         let mut action = sample(Kind::AssetAction);
@@ -393,7 +388,7 @@ mod tests {
             &known(&action, &epoch),
             &[
                 ("signature.taproot_merkle_root", &[Some(&root)], &[Some("none"), None]),
-                ("velocity.account.day_count", without, &[Some("0")]),
+                ("velocity.account.24h.count", without, &[Some("0")]),
             ],
         );
     }

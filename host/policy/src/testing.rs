@@ -285,11 +285,11 @@ pub fn facts(required: &str) -> Facts {
 /// As [`facts`], with spending totals below every limit.
 pub fn facts_with_spending(required: &str) -> Facts {
     let spent = [
-        "account.day_count",
-        "account.day_minor",
-        "account.hour_minor",
-        "recipient.day_minor",
-        "recipient.hour_minor",
+        "account.24h.count",
+        "account.24h.units",
+        "account.1h.units",
+        "recipient.24h.units",
+        "recipient.1h.units",
     ];
     let spent = spent.map(|name| (format!("velocity.{name}"), "10".to_owned()));
     let known = fact_values(required).map(|(name, value)| (name.to_owned(), value));

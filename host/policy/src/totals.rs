@@ -7,6 +7,7 @@
 use crate::evaluator::Evaluator;
 use crate::known::{Disagreement, Known};
 use gateway_domain::policy::{FactRead, Facts, Fault, Recorded, Request, SpendingTotals};
+use std::collections::BTreeMap;
 
 /// Why a payment does not count as allowed with a verifier's own totals.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,20 +44,18 @@ impl Known<'_> {
 
 /// The recorded facts, with velocity facts raised to these totals. `None` if none is lower.
 fn raised(facts: &[FactRead], totals: &SpendingTotals) -> Option<Vec<(String, String)>> {
-    let own = totals.facts();
-    let value = |name: &str| facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_deref());
-    let is_lower = |(name, own): &(&str, String)| {
-        value(name).is_some_and(|recorded| number(recorded) < number(Some(own)))
-    };
-    if !own.iter().any(is_lower) {
+    let recorded = |fact: &FactRead| Some((fact.name.clone(), number(fact.value.as_deref())?));
+    let recorded: BTreeMap<_, _> = facts.iter().filter_map(recorded).collect();
+    let is_lower = |fact: &FactRead| recorded.get(&fact.name).copied() < totals.get(&fact.name);
+    if !facts.iter().any(is_lower) {
         return None;
     }
-    let others = facts.iter().filter(|fact| own.iter().all(|(name, _)| *name != fact.name));
+    let others = facts.iter().filter(|fact| totals.get(&fact.name).is_none());
     let others = others.filter_map(|fact| Some((fact.name.clone(), fact.value.clone()?)));
     // Also those that were not read: with other totals a policy may read more of them.
-    let own = own.iter().map(|(name, own)| {
-        let higher = number(value(name).flatten()).max(number(Some(own))).unwrap_or_default();
-        ((*name).to_owned(), higher.to_string())
+    let own = totals.iter().map(|(name, own)| {
+        let higher = recorded.get(name).copied().unwrap_or_default().max(own);
+        (name.to_owned(), higher.to_string())
     });
     Some(others.chain(own).collect())
 }
@@ -68,15 +67,15 @@ fn number(value: Option<&str>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn facts_are_raised_only_if_one_that_was_read_is_lower() {
         let read = |name: &str, value: &str| FactRead { name: name.into(), value: Some(value.into()) };
-        let facts = [read("time.now_ms", "7"), read("velocity.account.day_minor", "50")];
-        let totals = |account_day_minor| SpendingTotals {
-            account_day_minor,
-            recipient_day_minor: 90,
-            ..SpendingTotals::default()
+        let facts = [read("time.now_ms", "7"), read("velocity.account.24h.units", "50")];
+        let totals = |units: u64| -> SpendingTotals {
+            let totals = json!({ "velocity.account.24h.units": units, "velocity.recipient.24h.units": 90 });
+            serde_json::from_value(totals).unwrap()
         };
         for lower in [0, 49, 50] {
             assert_eq!(raised(&facts, &totals(lower)), None, "{lower}");
@@ -86,14 +85,7 @@ mod tests {
             .into_iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        let expected = [
-            "time.now_ms=7",
-            "velocity.account.day_count=0",
-            "velocity.account.day_minor=51",
-            "velocity.account.hour_minor=0",
-            "velocity.recipient.day_minor=90",
-            "velocity.recipient.hour_minor=0",
-        ];
+        let expected = ["time.now_ms=7", "velocity.account.24h.units=51", "velocity.recipient.24h.units=90"];
         assert_eq!(raised, expected);
     }
 }

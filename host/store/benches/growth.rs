@@ -15,6 +15,7 @@ use gateway_domain::key::transitions::{self, Keys};
 use gateway_domain::operation::{
     Change, Event, Failure, KeySlot, Operation, State, Submission, evolve, open, replay,
 };
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::policy::{Input, Moment};
 use gateway_domain::testing::samples::chained;
 use gateway_domain::testing::samples::{self, Kind};
@@ -241,7 +242,8 @@ impl Grown {
         time!(store.key_quorums(100));
         time!(store.unfinished());
         expect(!time!(store.operations_overdue(EpochMs(u64::MAX), EpochMs(0), at, 50)).is_empty())?;
-        time!(store.spending_totals(&creation.tenant, &payment, at));
+        let parties = Parties::of(&creation.tenant, &creation.submitter, key.key_id, &payment);
+        time!(store.spending_totals(&parties, at));
         expect(!time!(self.decisions.page(refusals, 50)).is_empty())?;
         time!(async { store.log_inclusion(random % n_leaves, store.log_head().await?.size).await });
         if is_cached && let Some(key_load) = times.get_mut(KEY_LOAD) {

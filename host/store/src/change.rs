@@ -9,7 +9,7 @@ mod script;
 mod write;
 
 pub(crate) use activation::ActivationWrite;
-pub(crate) use commit::{CommitWrite, FIXED, SET_KEY, due_after};
+pub(crate) use commit::{CommitWrite, FIXED, SET_KEY, due_after, is_outdated};
 pub(crate) use decision::DecisionWrite;
 pub(crate) use preview::PreviewsWrite;
 pub(crate) use quota::{full_after, is_exhausted};

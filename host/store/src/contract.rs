@@ -102,6 +102,7 @@ macro_rules! contract_cases {
             spending::only_payments_are_summed
             spending::negative_amounts_count_as_zero_and_sums_saturate
             spending::payments_after_now_are_counted
+            spending::only_parties_that_are_asked_for_are_summed
             spending::decision_on_outdated_totals_is_a_conflict
             quota::token_is_taken_with_its_operation_and_survives_reopening
             quota::conflict_takes_no_token

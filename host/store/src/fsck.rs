@@ -77,6 +77,8 @@ impl Fsck {
         if key_events.is_some() {
             check.spending_dropped();
         }
+        let sums = check.spending_sums().await;
+        check.ended("spending_sums", sums)?;
         let tree = check.tree().await;
         check.ended("ledger_nodes", tree)?;
         if let Some(key_events) = key_events {

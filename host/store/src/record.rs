@@ -5,4 +5,3 @@ pub(crate) mod encode;
 pub(crate) mod finding;
 pub(crate) mod frontier;
 pub(crate) mod history;
-pub(crate) mod spending;

@@ -24,8 +24,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Marks a database file as the gateway's.
 const APPLICATION_ID: ApplicationId = ApplicationId::new(*b"OpGw");
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "store", sql: include_str!("../migrations/sqlite/0001_store.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "store", sql: include_str!("../migrations/sqlite/0001_store.sql") },
+    Migration { version: 2, name: "spending", sql: gateway_spending::SCHEMA },
+];
 
 /// After a restart, every operation is tried at once.
 const END_WAITS: &str = "UPDATE operations SET due_ms = 0, waited_ms = 0

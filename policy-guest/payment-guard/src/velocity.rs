@@ -15,12 +15,15 @@ const fn of(member: &'static str, fact: &'static str) -> Velocity {
     Velocity { member, fact, counts: false }
 }
 
-pub(crate) const VELOCITIES: [Velocity; 5] = [
-    of("account_hour_max", "velocity.account.hour_minor"),
-    of("account_day_max", "velocity.account.day_minor"),
-    of("recipient_hour_max", "velocity.recipient.hour_minor"),
-    of("recipient_day_max", "velocity.recipient.day_minor"),
-    Velocity { counts: true, ..of("account_day_count_max", "velocity.account.day_count") },
+pub(crate) const VELOCITIES: [Velocity; 8] = [
+    of("account_hour_max", "velocity.account.1h.units"),
+    of("account_day_max", "velocity.account.24h.units"),
+    of("account_week_max", "velocity.account.7d.units"),
+    of("account_month_max", "velocity.account.30d.units"),
+    of("recipient_hour_max", "velocity.recipient.1h.units"),
+    of("recipient_day_max", "velocity.recipient.24h.units"),
+    of("submitter_day_max", "velocity.submitter.24h.units"),
+    Velocity { counts: true, ..of("account_day_count_max", "velocity.account.24h.count") },
 ];
 
 /// Whether the payment stays within every limit over time. Before admission an exhausted limit is an obligation, since it may

@@ -1540,10 +1540,10 @@ pub mod svc {
             /// - `time.now_ms`: decimal, the gateway's clock
             /// - `time.date.ZONE`, `time.weekday.ZONE`, `time.hour.ZONE`: `2026-10-25`, `sunday` and `2` in a zone of the IANA time zone
             ///   database, such as `time.weekday.Europe/Zurich`; each is computed from `time.now_ms`, which is recorded with it
-            /// - `velocity.account.hour_minor`, `velocity.account.day_minor`: decimal, for payments: what was admitted from the
+            /// - `velocity.account.1h.units`, `velocity.account.24h.units`: decimal, for payments: what was admitted from the
             ///   payment's account in its currency in the last hour or 24 hours and did not fail since, without this payment
-            /// - `velocity.recipient.hour_minor`, `velocity.recipient.day_minor`: the same, to the payment's recipient
-            /// - `velocity.account.day_count`: decimal, the number of payments in `velocity.account.day_minor`
+            /// - `velocity.recipient.1h.units`, `velocity.recipient.24h.units`: the same, to the payment's recipient
+            /// - `velocity.account.24h.count`: decimal, the number of payments in `velocity.account.24h.units`
             pub fn get(name: &str) -> Option<_rt::String> {
                 unsafe {
                     #[cfg_attr(target_pointer_width = "64", repr(align(8)))]

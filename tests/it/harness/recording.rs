@@ -41,7 +41,7 @@ impl EvaluatePolicy for RecordingPolicy {
             intent: request.intent.clone(),
             is_intent_hash_right: request.intent.hash().is_ok_and(|hash| hash == request.intent_hash),
             approvers: request.approvals.iter().map(|approval| approval.subject_id.clone()).collect(),
-            has_velocity: facts.get("velocity.account.day_minor").is_some(),
+            has_velocity: facts.get("velocity.account.24h.units").is_some(),
         };
         self.evaluations.lock().unwrap().push(evaluation);
         let takes_two =

@@ -80,11 +80,11 @@ pub(crate) async fn run_sql(path: &Path, sql: impl Into<String>) {
     conn.close().await.unwrap();
 }
 
-/// Copies a payment three days into the past, and deletes the row that it had for limits.
+/// Copies a payment 33 days into the past, and deletes the row that it had for limits.
 async fn write_old_payment(world: &World, copied: OperationId) {
     let events = world.store.operation_events(copied).await.unwrap().into_iter().map(|chained| chained.event);
     let mut events: Vec<Event> =
-        events.map(|event| Event { at_ms: EpochMs(event.at_ms.0 - 3 * DAY_MS), ..event }).collect();
+        events.map(|event| Event { at_ms: EpochMs(event.at_ms.0 - 33 * DAY_MS), ..event }).collect();
     let Change::Submitted(submission) = &mut events[0].change else { panic!("no submission") };
     let claim = "old".to_owned();
     submission.operation_id =

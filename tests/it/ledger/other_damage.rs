@@ -6,7 +6,7 @@ use super::history::History;
 /// The SQL statements, and the table and text of a finding that they must cause.
 const DAMAGES: [(&str, &str, &str); 13] = [
     (
-        "INSERT INTO spending SELECT operation_id, tenant, 'a', 'b', 'EUR', 1, 1 FROM operations WHERE family = 'custody' LIMIT 1",
+        "INSERT INTO spending SELECT operation_id, tenant, 'a', 'b', 's', 'k', 'EUR', 1, 1 FROM operations WHERE family = 'custody' LIMIT 1",
         "spending",
         "its events spend nothing",
     ),

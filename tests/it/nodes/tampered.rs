@@ -207,7 +207,13 @@ async fn every_alteration_of_a_node_database_is_found_and_named() {
     let mut all = Vec::new();
     for table in tables(&mut conn).await {
         let rows = rows(&mut conn, &table).await;
-        assert!(!rows.is_empty(), "`{}` has no rows to alter: the history must fill it", table.name);
+        // Nothing here is old enough.
+        let may_be_empty = table.name == "rows_dropped";
+        assert!(
+            may_be_empty || !rows.is_empty(),
+            "`{}` has no rows to alter: the history must fill it",
+            table.name
+        );
         all.extend(tamperings(&table, &rows, &operations));
     }
     conn.close().await.unwrap();

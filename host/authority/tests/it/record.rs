@@ -11,7 +11,7 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{KeySlot, Submission};
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::spending::HOUR_MS;
+use gateway_domain::policy::spending::{HOUR_MS, KEPT_MS, MINUTE_MS, Party, Sum};
 use gateway_domain::testing::samples::hex32;
 use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_policy::limits::SUPERSEDED_BUNDLE_MS;
@@ -130,22 +130,16 @@ impl Pay<'_> {
     }
 
     /// The request of a gateway that states that this much was spent.
-    fn stating(self, spent: u64) -> DecisionRequest {
+    fn stating(self, spent: i64) -> DecisionRequest {
         self.stating_at(spent, NOW)
     }
 
-    fn stating_at(self, spent: u64, now: EpochMs) -> DecisionRequest {
+    fn stating_at(self, spent: i64, now: EpochMs) -> DecisionRequest {
         self.asked(spent, &key(), now)
     }
 
-    fn asked(self, spent: u64, key: &CustodyKey, now: EpochMs) -> DecisionRequest {
-        let totals = SpendingTotals {
-            account_hour_minor: spent,
-            account_day_minor: spent,
-            account_day_count: 0,
-            recipient_hour_minor: spent,
-            recipient_day_minor: spent,
-        };
+    fn asked(self, spent: i64, key: &CustodyKey, now: EpochMs) -> DecisionRequest {
+        let totals = totals(spent, 0);
         let mut submission = self.submission();
         submission.key = KeySlot { key_ref: key.key_ref.clone(), key_id: key.key_id };
         if let Intent::Payment(payment) = &mut submission.intent {
@@ -156,6 +150,14 @@ impl Pay<'_> {
         let claimed = Claimed { rules: &any_recipient(), key: Some(key), totals };
         claimed.strict_request(approved(submission, &["alice", "bob"]), now)
     }
+}
+
+/// That account and recipient paid and got this much in every window.
+fn totals(units: i64, count: i64) -> SpendingTotals {
+    let sum = Sum { n: count, ..Sum::of(units) };
+    let mut totals = SpendingTotals::default();
+    [Party::Account, Party::Recipient].into_iter().for_each(|party| totals.insert(party, [sum; 4]));
+    totals
 }
 
 #[track_caller]
@@ -174,14 +176,7 @@ async fn payments_that_the_authority_admitted_count_even_if_the_gateway_hides_th
     let site = Site::start().await;
     site.decide(&pay(1, 60).stating(0)).await.unwrap();
     let totals = assert_spent(site.decide(&pay(2, 41).stating(0)).await);
-    let admitted = SpendingTotals {
-        account_hour_minor: 60,
-        account_day_minor: 60,
-        account_day_count: 1,
-        recipient_hour_minor: 60,
-        recipient_day_minor: 60,
-    };
-    assert_eq!(totals, admitted, "the gateway evaluates again with these");
+    assert_eq!(totals, self::totals(60, 1), "the gateway evaluates again with these");
     // What was refused does not count, and a payment that fits is signed although the facts are lower.
     site.decide(&pay(3, 40).stating(0)).await.unwrap();
     assert_spent(site.decide(&pay(4, 1).stating(0)).await);
@@ -221,7 +216,7 @@ async fn repeated_decision_is_signed_again_and_counts_once_from_the_later_time()
     // A decision that is valid later counts from later, or a day's limit could be used twice at the end of the day.
     let later = NOW.plus_ms(DAY_MS - 1);
     site.decide_at(&pay(1, 60).stating_at(0, later), later).await.unwrap();
-    let next_day = NOW.plus_ms(DAY_MS);
+    let next_day = NOW.plus_ms(DAY_MS + MINUTE_MS);
     assert_spent(site.decide_at(&pay(3, 41).stating_at(0, next_day), next_day).await);
     // Not from an earlier one, after the clock was set back.
     site.decide(&pay(1, 60).stating(0)).await.unwrap();
@@ -230,15 +225,18 @@ async fn repeated_decision_is_signed_again_and_counts_once_from_the_later_time()
 }
 
 #[tokio::test]
-async fn payment_counts_for_a_day_and_its_row_is_then_removed() {
+async fn payment_counts_for_a_day_and_its_row_is_removed_after_the_longest_window() {
     let site = Site::start().await;
     site.decide(&pay(1, 100).stating(0)).await.unwrap();
     for now in [NOW.plus_ms(HOUR_MS), NOW.plus_ms(DAY_MS - 1), EpochMs(NOW.0 - HOUR_MS)] {
         assert_spent(site.decide_at(&pay(2, 1).stating_at(0, now), now).await);
     }
-    let next_day = NOW.plus_ms(DAY_MS);
+    let next_day = NOW.plus_ms(DAY_MS + MINUTE_MS);
     site.decide_at(&pay(2, 100).stating_at(0, next_day), next_day).await.unwrap();
-    assert_eq!(site.count("SELECT count(*) FROM payment").await, 1, "the older row is removed");
+    assert_eq!(site.count("SELECT count(*) FROM spending").await, 2);
+    let later = NOW.plus_ms(KEPT_MS + 2 * MINUTE_MS);
+    site.decide_at(&pay(3, 100).stating_at(0, later), later).await.unwrap();
+    assert_eq!(site.count("SELECT count(*) FROM spending").await, 2, "the oldest row is removed");
 }
 
 /// The operation's id is the row's key: with two payments of one id, one would be counted.
@@ -379,12 +377,18 @@ async fn altered_row_schema_or_size_file_is_named_at_the_start() {
     site.stop().await;
     let sound = fs::read(site.database()).unwrap();
     for (sql, named) in [
-        ("UPDATE payment SET amount_minor = 0", "the row of payment"),
-        ("UPDATE payment SET at_ms = 0", "the row of payment"),
-        ("UPDATE payment SET account = 'acct-9'", "the row of payment"),
+        ("UPDATE spending SET amount_minor = 0", "the row of payment"),
+        ("UPDATE spending SET at_ms = 0", "the row of payment"),
+        ("UPDATE spending SET account = 'acct-9'", "the row of payment"),
         ("UPDATE bundle SET sequence = 0", "the row of bundle"),
         ("DROP TRIGGER size_only_grows", "trigger size_only_grows"),
-        ("CREATE TRIGGER mine AFTER INSERT ON payment BEGIN DELETE FROM payment; END", "trigger mine"),
+        ("CREATE TRIGGER mine AFTER INSERT ON spending BEGIN DELETE FROM spending; END", "trigger mine"),
+        (
+            "UPDATE spending_sums SET low = 0 WHERE party = 1",
+            "the row of `spending_sums` with party 1, name \"acct-2\"",
+        ),
+        ("DELETE FROM spending_sums", "the row of `spending_sums` with party 0, name \"acct-1\""),
+        ("DROP TRIGGER spending_is_added", "trigger spending_is_added"),
     ] {
         site.execute_sql(sql).await;
         let error = site.start_error().await;

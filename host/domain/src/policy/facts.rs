@@ -4,7 +4,7 @@ use super::{Approval, FactRead};
 use crate::binding::ClientBinding;
 use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
-use crate::policy::SpendingTotals;
+use crate::policy::{SpendingTotals, spending};
 use crate::time::EpochMs;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,23 +55,24 @@ crate::words! {
     }
 }
 
-/// Every fact that a deployment offers, by name.
-pub const OFFERED: [(&str, FactClass); 14] = [
-    ("deployment.permitted_recipients", FactClass::Own),
-    ("deployment.required_approvals", FactClass::Own),
-    ("deployment.separation_of_duties", FactClass::Own),
-    ("key.epoch", FactClass::Own),
-    ("key.roster", FactClass::Own),
-    ("key.state", FactClass::Own),
-    ("key.threshold", FactClass::Own),
-    ("signature.taproot_merkle_root", FactClass::Own),
-    ("time.now_ms", FactClass::Own),
-    ("velocity.account.day_count", FactClass::Bounded),
-    ("velocity.account.day_minor", FactClass::Bounded),
-    ("velocity.account.hour_minor", FactClass::Bounded),
-    ("velocity.recipient.day_minor", FactClass::Bounded),
-    ("velocity.recipient.hour_minor", FactClass::Bounded),
+/// The facts that each verifier knows for itself.
+const OWN: [&str; 9] = [
+    "deployment.permitted_recipients",
+    "deployment.required_approvals",
+    "deployment.separation_of_duties",
+    "key.epoch",
+    "key.roster",
+    "key.state",
+    "key.threshold",
+    "signature.taproot_merkle_root",
+    "time.now_ms",
 ];
+
+/// Every fact that a deployment offers, by name.
+fn offered() -> impl Iterator<Item = (&'static str, FactClass)> {
+    let own = OWN.into_iter().map(|name| (name, FactClass::Own));
+    own.chain(spending::names().map(|name| (name, FactClass::Bounded)))
+}
 
 /// The beginnings of the facts of a calendar, which the name of a time zone completes. They follow from `time.now_ms`, so each verifier
 /// computes them.
@@ -84,7 +85,7 @@ pub fn classes(declared: &str) -> BTreeSet<FactClass> {
         Some(prefix) => name.starts_with(prefix),
         None => name == declared,
     };
-    let offered = OFFERED.iter().filter(|(name, _)| is_meant(name)).map(|(_, class)| *class);
+    let offered = offered().filter(|(name, _)| is_meant(name)).map(|(_, class)| class);
     let is_calendar = CALENDAR.iter().any(|beginning| declared.starts_with(beginning));
     offered.chain(is_calendar.then_some(FactClass::Own)).collect()
 }
@@ -150,8 +151,8 @@ pub fn facts_for(
         let root = merkle_root.map_or("none".to_owned(), |root| root.to_string());
         ("signature.taproot_merkle_root", root)
     });
-    let totals = totals.map(SpendingTotals::facts);
-    let of_request = key.into_iter().flatten().chain(taproot).chain(totals.into_iter().flatten());
+    let totals = totals.into_iter().flat_map(SpendingTotals::facts);
+    let of_request = key.into_iter().flatten().chain(taproot).chain(totals);
     Facts::from_pairs(deployment.chain(of_request))
 }
 
@@ -165,6 +166,7 @@ mod tests {
     use super::*;
     use crate::ids::Hex32;
     use crate::intent::{Intent, PublicationMode};
+    use crate::policy::spending::Party;
     use crate::testing::samples::{Kind, intent, key};
 
     #[test]
@@ -175,10 +177,11 @@ mod tests {
             panic!()
         };
         let terms = SigningTerms { taproot: Some(Taproot { merkle_root: None }), ..action.terms };
-        let totals = SpendingTotals::default();
+        let mut totals = SpendingTotals::default();
+        Party::ALL.into_iter().for_each(|party| totals.insert(party, Default::default()));
         let facts = facts_for(&rules, Some(&key()), Some(&terms), Some(&totals), EpochMs(1));
-        let names: Vec<_> = facts.0.keys().map(AsRef::as_ref).collect();
-        assert_eq!(names, OFFERED.map(|(name, _)| name));
+        let names: BTreeSet<_> = facts.0.keys().map(AsRef::as_ref).collect();
+        assert_eq!(names, offered().map(|(name, _)| name).collect());
         for (declared, expected) in [
             ("time.now_ms", &[FactClass::Own][..]),
             ("velocity.recipient.*", &[FactClass::Bounded]),

@@ -1,108 +1,288 @@
-//! Recent payments, as facts for policies.
+//! Payments over time, as facts for policies: for the account and the recipient of a payment, its submitter and its key, how much was
+//! paid in the payment's currency within windows that roll.
+//!
+//! A window ends at the time of the evaluation and rolls in steps of a minute: a payment counts until the window has passed since the end
+//! of the minute of its decision.
 
+use crate::binding::ClientBinding;
+use crate::ids::{KeyId, Tenant};
+use crate::intent::Payment;
+use crate::names::compared;
+use crate::time::{DAY_MS, EpochMs};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The prefix of the facts that have to be read from the store, which is done only for policies that may read them.
 pub const VELOCITY: &str = "velocity.";
 
-/// The shorter window, milliseconds; the longer one is a day. Both roll: they end at the time of the evaluation.
-pub const HOUR_MS: u64 = 3_600_000;
+/// The steps in which windows roll, milliseconds.
+pub const MINUTE_MS: u64 = 60_000;
 
-/// A sum of amounts, from the sums of their upper and lower 32 bits: databases fail if a sum exceeds 64 bits. One above the maximum becomes
-/// the maximum, which is above any limit.
+/// An hour in milliseconds.
+pub const HOUR_MS: u64 = 60 * MINUTE_MS;
+
+/// The windows by name, with their lengths in milliseconds; the longest is the last one.
+pub const WINDOWS: [(&str, u64); 4] =
+    [("1h", HOUR_MS), ("24h", DAY_MS), ("7d", 7 * DAY_MS), ("30d", KEPT_MS)];
+
+/// How long a payment may count: the longest window.
+pub const KEPT_MS: u64 = 30 * DAY_MS;
+
+/// Whose payments are summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Party {
+    /// The account that pays.
+    Account,
+    /// The account that is paid, by all others.
+    Recipient,
+    /// The person who submits.
+    Submitter,
+    /// The key that signs.
+    Key,
+}
+
+impl Party {
+    /// Each of them.
+    pub const ALL: [Self; 4] = [Self::Account, Self::Recipient, Self::Submitter, Self::Key];
+
+    /// The prefix of the facts about it.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Account => "velocity.account.",
+            Self::Recipient => "velocity.recipient.",
+            Self::Submitter => "velocity.submitter.",
+            Self::Key => "velocity.key.",
+        }
+    }
+
+    /// The names of its facts: for each of [`WINDOWS`], the amount in minor units and the number of payments.
+    #[must_use]
+    pub const fn facts(self) -> [[&'static str; 2]; 4] {
+        macro_rules! facts {
+            ($party:literal) => {
+                facts!($party; "1h", "24h", "7d", "30d")
+            };
+            ($party:literal; $($window:literal),*) => {
+                [$([concat!("velocity.", $party, ".", $window, ".units"), concat!("velocity.", $party, ".", $window, ".count")]),*]
+            };
+        }
+        match self {
+            Self::Account => facts!("account"),
+            Self::Recipient => facts!("recipient"),
+            Self::Submitter => facts!("submitter"),
+            Self::Key => facts!("key"),
+        }
+    }
+}
+
+/// The names of all velocity facts.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    Party::ALL.into_iter().flat_map(|party| party.facts().into_iter().flatten())
+}
+
+/// The parties of a payment whose payments are summed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parties {
+    /// The tenant, whose payments count.
+    pub tenant: Tenant,
+    /// The currency, of which payments count.
+    pub currency: String,
+    names: BTreeMap<Party, String>,
+}
+
+impl Parties {
+    /// All parties of a payment.
+    #[must_use]
+    pub fn of(tenant: &Tenant, submitter: &ClientBinding, key: KeyId, payment: &Payment) -> Self {
+        let names = [
+            (Party::Account, payment.from_account.clone()),
+            (Party::Recipient, payment.to_account.clone()),
+            (Party::Submitter, compared(submitter.person()).into_owned()),
+            (Party::Key, key.to_string()),
+        ];
+        Self::named(tenant.clone(), payment.currency.clone(), names.into())
+    }
+
+    /// Parties of these names.
+    #[must_use]
+    pub const fn named(tenant: Tenant, currency: String, names: BTreeMap<Party, String>) -> Self {
+        Self { tenant, currency, names }
+    }
+
+    /// Those about which a fact may be read, by its prefix.
+    #[must_use]
+    pub fn that(mut self, may_read: impl Fn(&str) -> bool) -> Self {
+        self.names.retain(|party, _| may_read(party.prefix()));
+        self
+    }
+
+    /// The name of a party; `None` if its payments are not summed.
+    #[must_use]
+    pub fn name(&self, party: Party) -> Option<&str> {
+        self.names.get(&party).map(String::as_str)
+    }
+
+    /// The parties with their names, always in the same order.
+    pub fn iter(&self) -> impl Iterator<Item = (Party, &str)> {
+        self.names.iter().map(|(party, name)| (*party, name.as_str()))
+    }
+}
+
+/// The minute of a time, counted from the epoch.
 #[must_use]
-pub fn sum_of_halves(high: i64, low: i64) -> u64 {
-    let sum = (i128::from(high) << 32).saturating_add(i128::from(low));
-    u64::try_from(sum).unwrap_or(u64::MAX)
+pub const fn minute(at: EpochMs) -> u64 {
+    at.0 / MINUTE_MS
 }
 
-/// Payments of one tenant in one currency that were admitted within a window and have not failed. Amounts are in minor
-/// units; a negative amount counts as zero, so that it cannot make room for others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SpendingTotals {
-    /// The amount from the account in the last hour.
-    pub account_hour_minor: u64,
-    /// The amount from the account in the last day.
-    pub account_day_minor: u64,
-    /// The number of payments from the account in the last day.
-    pub account_day_count: u64,
-    /// The amount to the recipient, from all accounts, in the last hour.
-    pub recipient_hour_minor: u64,
-    /// The amount to the recipient, from all accounts, in the last day.
-    pub recipient_day_minor: u64,
+/// Payments of a party up to some minute: amounts in their upper and lower 32 bits, since databases fail if a sum exceeds 64 bits, and the
+/// number of payments. Two states of the same party are subtracted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// The sum of the amounts' upper halves.
+    pub high: i64,
+    /// The sum of the amounts' lower halves.
+    pub low: i64,
+    /// The number of payments.
+    pub n: i64,
 }
+
+impl Sum {
+    /// One payment. A negative amount counts as zero, so that it cannot make room for others.
+    #[must_use]
+    pub fn of(amount_minor: i64) -> Self {
+        let amount = amount_minor.max(0);
+        Self { high: amount >> 32, low: amount & 0xffff_ffff, n: 1 }
+    }
+
+    /// What this has more than an earlier state.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            high: self.high.saturating_sub(earlier.high),
+            low: self.low.saturating_sub(earlier.low),
+            n: self.n.saturating_sub(earlier.n),
+        }
+    }
+
+    /// The amount. One above the maximum becomes the maximum, which is above any limit.
+    #[must_use]
+    pub fn units(self) -> u64 {
+        let sum = (i128::from(self.high) << 32).saturating_add(i128::from(self.low));
+        u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// The number of payments.
+    #[must_use]
+    pub fn count(self) -> u64 {
+        u64::try_from(self.n).unwrap_or_default()
+    }
+}
+
+/// What the parties of a payment paid within each window, as facts by name. Payments that were admitted and have not failed count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<String, u64>")]
+pub struct SpendingTotals(BTreeMap<&'static str, u64>);
 
 impl SpendingTotals {
-    /// The facts, under the contract's names.
+    /// The totals of a party: its payments in each window, in the order of [`WINDOWS`].
+    pub fn insert(&mut self, party: Party, windows: [Sum; 4]) {
+        for (names, sum) in party.facts().into_iter().zip(windows) {
+            self.0.extend(names.into_iter().zip([sum.units(), sum.count()]));
+        }
+    }
+
+    /// The total with this fact's name; `None` if it was not summed.
     #[must_use]
-    pub fn facts(&self) -> [(&'static str, String); 5] {
-        [
-            ("velocity.account.day_count", self.account_day_count.to_string()),
-            ("velocity.account.day_minor", self.account_day_minor.to_string()),
-            ("velocity.account.hour_minor", self.account_hour_minor.to_string()),
-            ("velocity.recipient.day_minor", self.recipient_day_minor.to_string()),
-            ("velocity.recipient.hour_minor", self.recipient_hour_minor.to_string()),
-        ]
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.0.get(name).copied()
+    }
+
+    /// The totals by the names of their facts.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.0.iter().map(|(name, total)| (*name, *total))
+    }
+
+    /// The facts, under the contract's names.
+    pub fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.iter().map(|(name, total)| (name, total.to_string()))
     }
 
     /// Each total, or the other one if that is higher.
     #[must_use]
-    pub fn raised_to(self, other: Self) -> Self {
-        Self {
-            account_hour_minor: self.account_hour_minor.max(other.account_hour_minor),
-            account_day_minor: self.account_day_minor.max(other.account_day_minor),
-            account_day_count: self.account_day_count.max(other.account_day_count),
-            recipient_hour_minor: self.recipient_hour_minor.max(other.recipient_hour_minor),
-            recipient_day_minor: self.recipient_day_minor.max(other.recipient_day_minor),
+    pub fn raised_to(mut self, other: &Self) -> Self {
+        for (name, total) in &other.0 {
+            let own = self.0.entry(name).or_default();
+            *own = (*own).max(*total);
         }
+        self
+    }
+}
+
+impl TryFrom<BTreeMap<String, u64>> for SpendingTotals {
+    type Error = String;
+
+    fn try_from(totals: BTreeMap<String, u64>) -> Result<Self, String> {
+        let known = |(name, total): (String, u64)| {
+            let known = names().find(|known| *known == name);
+            known
+                .map(|name| (name, total))
+                .ok_or_else(|| format!("`{name}` is no fact of payments over time"))
+        };
+        totals.into_iter().map(known).collect::<Result<_, _>>().map(Self)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn raised_totals_have_the_higher_of_each() {
-        let totals = |numbers: [u64; 5]| {
-            let [
-                account_hour_minor,
-                account_day_minor,
-                account_day_count,
-                recipient_hour_minor,
-                recipient_day_minor,
-            ] = numbers;
-            SpendingTotals {
-                account_hour_minor,
-                account_day_minor,
-                account_day_count,
-                recipient_hour_minor,
-                recipient_day_minor,
-            }
-        };
-        let (one, other) = (totals([1, 9, 3, 9, 5]), totals([9, 2, 9, 4, 9]));
-        assert_eq!(one.raised_to(other), totals([9; 5]));
-        assert_eq!(other.raised_to(one), totals([9; 5]));
+        let totals = |totals: serde_json::Value| serde_json::from_value::<SpendingTotals>(totals).unwrap();
+        let one = totals(json!({ "velocity.account.1h.units": 1, "velocity.key.7d.count": 9 }));
+        let other = totals(json!({ "velocity.account.1h.units": 9, "velocity.recipient.30d.units": 3 }));
+        let expected = json!({
+            "velocity.account.1h.units": 9, "velocity.key.7d.count": 9, "velocity.recipient.30d.units": 3,
+        });
+        assert_eq!(json!(one.clone().raised_to(&other)), expected);
+        assert_eq!(json!(other.raised_to(&one)), expected);
     }
 
     #[test]
-    fn each_total_has_its_fact_name() {
-        let totals = SpendingTotals {
-            account_hour_minor: 1,
-            account_day_minor: 2,
-            account_day_count: 3,
-            recipient_hour_minor: 4,
-            recipient_day_minor: 5,
-        };
-        let facts = totals.facts().map(|(name, value)| format!("{name} = {value}"));
+    fn totals_have_the_names_of_the_contract() {
+        let mut totals = SpendingTotals::default();
+        let sum = |amount, n| Sum { n, ..Sum::of(amount) };
+        totals.insert(Party::Submitter, [sum(1, 2), sum(3, 4), sum(5, 6), sum(7, 8)]);
+        let facts: Vec<_> = totals.facts().map(|(name, value)| format!("{name} = {value}")).collect();
         let expected = [
-            "velocity.account.day_count = 3",
-            "velocity.account.day_minor = 2",
-            "velocity.account.hour_minor = 1",
-            "velocity.recipient.day_minor = 5",
-            "velocity.recipient.hour_minor = 4",
+            "velocity.submitter.1h.count = 2",
+            "velocity.submitter.1h.units = 1",
+            "velocity.submitter.24h.count = 4",
+            "velocity.submitter.24h.units = 3",
+            "velocity.submitter.30d.count = 8",
+            "velocity.submitter.30d.units = 7",
+            "velocity.submitter.7d.count = 6",
+            "velocity.submitter.7d.units = 5",
         ];
         assert_eq!(facts, expected);
+        for (party, window) in Party::ALL.into_iter().flat_map(|party| WINDOWS.map(|(name, _)| (party, name)))
+        {
+            let named = format!("{}{window}.units", party.prefix());
+            assert!(names().any(|name| name == named), "{named}");
+        }
+        let unknown = serde_json::from_value::<SpendingTotals>(json!({ "velocity.account.2h.units": 1 }));
+        assert!(unknown.is_err());
+    }
+
+    #[test]
+    fn sums_beyond_64_bits_are_above_any_limit() {
+        let max = Sum::of(i64::MAX);
+        let thrice = Sum { high: max.high * 3, low: max.low * 3, n: 3 };
+        assert_eq!((thrice.units(), thrice.count()), (u64::MAX, 3));
+        assert_eq!(thrice.since(max).units(), 2 * u64::try_from(i64::MAX).unwrap());
+        assert_eq!(Sum::of(-5), Sum { n: 1, ..Sum::default() });
+        assert_eq!(Sum::default().since(max).units(), 0);
     }
 }

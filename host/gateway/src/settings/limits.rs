@@ -24,8 +24,8 @@ pub(super) const PREVIEW_RECORDS_MAX: u32 = 100_000_000;
 /// Longest time for which rows are kept, other than forever: ten years.
 pub(super) const KEPT_DAYS_MAX: u32 = 3_650;
 
-/// Days of payments: the longest window of a limit is one day, and a clock may be set back.
-pub(super) const SPENDING_KEPT_DAYS: RangeInclusive<u32> = 2..=KEPT_DAYS_MAX;
+/// Days of payments: the longest window of a limit is 30 days, and a clock may be set back.
+pub(super) const SPENDING_KEPT_DAYS: RangeInclusive<u32> = 31..=KEPT_DAYS_MAX;
 
 /// Bytes of a body: with less, ordinary requests would not fit; with more, a few hundred clients exhaust the memory.
 pub(super) const BODY_BYTES: RangeInclusive<usize> = 1024..=16 * 1024 * 1024;

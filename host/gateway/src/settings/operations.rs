@@ -33,8 +33,8 @@ settings! {
         preview_burst = "1000", "PREVIEWS" => preview_burst: u32 = number(0..=limits::BURST_MAX);
         /// How many of the latest previews stay recorded; each is on disk before its response. 0 records none
         preview_records_max = "100000", "PREVIEWS" => preview_records_max: u32 = number(0..=limits::PREVIEW_RECORDS_MAX);
-        /// How long payments are kept for limits over time, whose longest window is a day
-        spending_kept_days = "7", "DAYS" => spending_kept: Duration = days(limits::SPENDING_KEPT_DAYS);
+        /// How long payments are kept for limits over time, whose longest window is 30 days
+        spending_kept_days = "32", "DAYS" => spending_kept: Duration = days(limits::SPENDING_KEPT_DAYS);
         /// How long recorded refusals and faults of the policy are kept; 0 keeps them forever
         refusals_kept_days = "0", "DAYS" => refusals_kept: Option<Duration> = refusals_kept;
         /// Operations that nodes have admitted and that the restored database lacks. Without it the gateway writes nothing then

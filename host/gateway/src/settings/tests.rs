@@ -92,7 +92,7 @@ fn numbers_outside_their_range_prevent_startup() {
         ("preview_rate", 0, 1_000_000),
         ("preview_burst", 0, 1_000_000),
         ("preview_records_max", 0, 100_000_000),
-        ("spending_kept_days", 2, 3_650),
+        ("spending_kept_days", 31, 3_650),
         ("refusals_kept_days", 0, 3_650),
         ("body_bytes_max", 1024, 16_777_216),
         ("recovery_body_bytes_max", 1024, 16_777_216),

@@ -81,6 +81,8 @@ pub(crate) struct Spending<'a> {
     pub(crate) tenant: &'a str,
     pub(crate) account: &'a str,
     pub(crate) recipient: &'a str,
+    pub(crate) submitter: &'a str,
+    pub(crate) key_id: &'a str,
     pub(crate) currency: &'a str,
     pub(crate) amount_minor: i64,
     pub(crate) at_ms: i64,

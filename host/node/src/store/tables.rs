@@ -51,6 +51,7 @@ pub(crate) enum Table {
     Bundle,
     BundleFile,
     Spending,
+    SpendingSums,
 }
 
 impl Table {
@@ -68,6 +69,7 @@ impl Table {
             Self::Bundle => "bundle",
             Self::BundleFile => "bundle_file",
             Self::Spending => "spending",
+            Self::SpendingSums => "spending_sums",
         }
     }
 
@@ -83,6 +85,7 @@ impl Table {
             Self::LogEntry => &["log_index"],
             Self::Bundle => &["bundle_hash"],
             Self::BundleFile => &["bundle_hash", "name"],
+            Self::SpendingSums => &["tenant", "currency", "party", "name", "minute"],
         }
     }
 
@@ -99,13 +102,14 @@ impl Table {
             Self::LogEntry => Some(Self::Bundle),
             Self::Bundle => Some(Self::BundleFile),
             Self::BundleFile => Some(Self::Spending),
-            Self::Spending => None,
+            Self::Spending => Some(Self::SpendingSums),
+            Self::SpendingSums => None,
         }
     }
 
     /// Whether this column of a primary key is a number. The others are text.
     pub(crate) fn is_number(column: &str) -> bool {
-        matches!(column, "one" | "statement_index" | "attempt" | "log_index")
+        matches!(column, "one" | "statement_index" | "attempt" | "log_index" | "party" | "minute")
     }
 
     /// The row's primary key. Text may be invalid UTF-8.

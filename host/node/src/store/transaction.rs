@@ -11,6 +11,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, name: "row_hashes", sql: include_str!("../../migrations/0002_row_hashes.sql") },
     Migration { version: 3, name: "log", sql: include_str!("../../migrations/0003_log.sql") },
     Migration { version: 4, name: "policy", sql: include_str!("../../migrations/0004_policy.sql") },
+    Migration { version: 5, name: "spending", sql: gateway_spending::SCHEMA },
 ];
 
 /// Work in one transaction of the node's database.

@@ -6,7 +6,7 @@ use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::{Approval, Approvers, PinnedRegistry, SigningRule};
 use gateway_domain::intent::{Intent, Payment, Taproot};
 use gateway_domain::operation::EffectStep;
-use gateway_domain::policy::spending::HOUR_MS;
+use gateway_domain::policy::spending::{HOUR_MS, KEPT_MS, MINUTE_MS};
 use gateway_domain::policy::{Decision, FactRead, Recorded};
 use gateway_domain::testing::approvers::{key, key_entry, registry};
 use gateway_domain::time::{DAY_MS, EpochMs};
@@ -347,7 +347,9 @@ async fn payments_that_the_node_admitted_count_even_if_the_gateway_hides_them() 
         let mut case = with_bundle(approved(&group, id, paying("acct-2", amount)), &strict);
         case.decision.not_after_ms.0 = now + 1_000;
         spend(&mut case, spent);
-        case
+        let approval = |name| case.approval_by(name, &["approver"], EpochMs(now));
+        let approvals = vec![approval("alice"), approval("bob")];
+        case.with_approvals(approvals)
     };
     // The bundle permits 60,000.00 EUR to a recipient in an hour.
     let first: Vec<_> =
@@ -369,12 +371,12 @@ async fn payments_that_the_node_admitted_count_even_if_the_gateway_hides_them() 
     }
     group.admit_only(&paid(5, 999_999, 0, start)).await;
     assert_refused(&group, &hidden, "velocity_exceeded").await;
-    let later = start + HOUR_MS;
+    let later = start + HOUR_MS + MINUTE_MS;
     group.set_time(later);
     group.admit_only(&paid(6, 999_999, 0, later)).await;
-    let next_day = later + DAY_MS;
-    group.set_time(next_day);
-    group.admit_only(&paid(7, 999_999, 0, next_day)).await;
+    let next_month = later + KEPT_MS + MINUTE_MS;
+    group.set_time(next_month);
+    group.admit_only(&paid(7, 999_999, 0, next_month)).await;
     for participant in 0..3 {
         let sql = "UPDATE spending SET at_ms = at_ms";
         assert_eq!(group.execute_sql(participant, sql).await, 1, "older rows are removed");
@@ -478,10 +480,10 @@ pub(crate) fn with_bundle(mut case: Case, files: &BundleFiles) -> Case {
 
 /// States that this much was spent in each window.
 fn spend(case: &mut Case, minor: u64) {
-    for name in ["account.day_minor", "account.hour_minor", "recipient.day_minor", "recipient.hour_minor"] {
+    for name in ["account.24h.units", "account.1h.units", "recipient.24h.units", "recipient.1h.units"] {
         case.facts.insert(format!("velocity.{name}"), minor.to_string());
     }
-    case.facts.insert("velocity.account.day_count".into(), "0".into());
+    case.facts.insert("velocity.account.24h.count".into(), "0".into());
 }
 
 pub(crate) async fn offer_to_all(group: &Group, files: &BundleFiles) {

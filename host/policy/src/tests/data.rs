@@ -185,7 +185,7 @@ fn declared_facts_are_names_in_order() {
     {
         assert!(matches!(refused(&[name]), Some(BundleError::FactName(found)) if found == name), "{name}");
     }
-    for name in ["time.now", "limits.eur", "velocity.account.day_minors", "recipients.*", "velocity"] {
+    for name in ["time.now", "limits.eur", "velocity.account.24h.unitss", "recipients.*", "velocity"] {
         assert!(matches!(refused(&[name]), Some(BundleError::UnknownFact(found)) if found == name), "{name}");
     }
     for declared in [&["key.state", "key.epoch"], &["key.epoch", "key.epoch"]] {
@@ -207,7 +207,7 @@ fn declared_facts_are_matched_by_prefix() {
         Evaluator::link(&engine(), &bundle).unwrap().may_read_facts("velocity.")
     };
     assert!(
-        may_read_velocity("velocity.account.day_minor")
+        may_read_velocity("velocity.account.24h.units")
             && may_read_velocity("velocity.*")
             && may_read_velocity("velocity.account.*")
     );

@@ -132,6 +132,10 @@ CREATE TABLE spending (
     tenant       TEXT    NOT NULL,
     account      TEXT    NOT NULL,
     recipient    TEXT    NOT NULL,
+    -- The person, as people are compared.
+    submitter    TEXT    NOT NULL,
+    -- In hexadecimal.
+    key_id       TEXT    NOT NULL,
     currency     TEXT    NOT NULL,
     -- When the decision was made.
     at_ms        INTEGER NOT NULL,
@@ -139,9 +143,6 @@ CREATE TABLE spending (
     amount_minor INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Each has all that a sum needs, so that summing reads nothing else.
-CREATE INDEX spending_of_account ON spending (tenant, account, currency, at_ms, amount_minor);
-CREATE INDEX spending_to_recipient ON spending (tenant, recipient, currency, at_ms, amount_minor);
 -- The oldest rows first.
 CREATE INDEX spending_at ON spending (at_ms);
 

@@ -5,13 +5,13 @@ use crate::change::script::Script;
 use crate::change::write::Write;
 use crate::record::encode::{KeyRow, Rows, Spending};
 use crate::record::frontier::{Appended, LogFrontier};
-use crate::record::spending::SPENT;
 use crate::sql::connection::Connection;
-use crate::sql::row::{Cell, blob};
+use crate::sql::row::{Cell, Row, blob};
 use crate::sql::statements::Statements;
 use gateway_domain::ids::Hex32;
 use gateway_engine::Token;
-use gateway_engine::ports::RateLimited;
+use gateway_engine::ports::{RateLimited, SpendingRead};
+use gateway_spending::TOTALS;
 use std::fmt::Display;
 
 /// Columns of an operation that never change.
@@ -47,10 +47,11 @@ impl Write for CommitWrite {
         conn: &mut C,
         log: &mut LogFrontier,
     ) -> Result<RateLimited<Hex32>, sqlx::Error> {
-        if let Some(check) = &self.rows.spending_read
-            && check.is_outdated(conn.rows(SPENT, &check.bound()).await?.first())
-        {
-            return Ok(RateLimited::Conflict);
+        if let Some(read) = &self.rows.spending_read {
+            let rows = conn.rows(TOTALS, &gateway_spending::bound(&read.parties, read.now)).await?;
+            if is_outdated(read, &rows) {
+                return Ok(RateLimited::Conflict);
+            }
         }
         let appended = log.append(self.rows.events.iter().map(|event| event.hash));
         let returned = self.script(conn.statements(), log.next_index(), &appended).run(conn).await?;
@@ -58,6 +59,11 @@ impl Write for CommitWrite {
         *log = appended.frontier;
         Ok(RateLimited::Written { written: appended.root, full_at_us })
     }
+}
+
+/// Whether the totals in these rows, of [`TOTALS`], are others than those that were read.
+pub(crate) fn is_outdated(read: &SpendingRead, rows: &[Row]) -> bool {
+    gateway_spending::totals(&read.parties, rows, read.now, None).as_ref() != Some(&read.totals)
 }
 
 impl CommitWrite {

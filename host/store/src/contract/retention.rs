@@ -6,12 +6,12 @@ use super::samples::{
 };
 use crate::{Expiring, Finding, ROWS_PER_TRANSACTION_MAX, Size, Store};
 use gateway_domain::policy::Moment;
-use gateway_domain::policy::spending::HOUR_MS;
+use gateway_domain::policy::spending::{HOUR_MS, KEPT_MS, MINUTE_MS};
 use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_engine::ports::{CommitOperations, DecisionRecord, Record};
 
 /// The time of the first payment.
-const AT: u64 = 20 * DAY_MS;
+const AT: u64 = 60 * DAY_MS;
 
 /// What the check finds, without the claims: samples have invented ids.
 async fn findings(deployment: &impl Deployment) -> Vec<Finding> {
@@ -42,10 +42,10 @@ async fn with_dropped_spending(deployment: &impl Deployment) -> [Record; 3] {
     let records = [
         decided(&store, 1, AT).await,
         decided(&store, 2, AT + DAY_MS).await,
-        decided(&store, 3, AT + 3 * DAY_MS).await,
+        decided(&store, 3, AT + 3 * KEPT_MS).await,
     ];
     assert_eq!(dropped(&store, Expiring::Spending, AT).await, 0);
-    assert_eq!(dropped(&store, Expiring::Spending, AT + 1).await, 1);
+    assert_eq!(dropped(&store, Expiring::Spending, AT + MINUTE_MS).await, 1);
     assert_eq!(oldest_spending(&store).await, Some(AT + DAY_MS));
     store.close().await;
     records
@@ -62,14 +62,17 @@ pub(crate) async fn payment_without_a_row_is_told_from_a_missing_one(deployment:
         ),
         // The watermark hides a payment that limits need, or names a time at which none was decided.
         (
-            format!("DELETE FROM spending; UPDATE rows_dropped SET through = {}", AT + 3 * DAY_MS),
+            format!("DELETE FROM spending; UPDATE rows_dropped SET through = {}", AT + 3 * KEPT_MS),
             "limits may need payments",
         ),
         (
-            "UPDATE rows_dropped SET through = through + 1".to_owned(),
+            "UPDATE rows_dropped SET through = through + 60000".to_owned(),
             "no payment without a row was decided then",
         ),
-        ("UPDATE rows_dropped SET through = through - 1".to_owned(), "missing: its events spend an amount"),
+        (
+            "UPDATE rows_dropped SET through = through - 60000".to_owned(),
+            "missing: its events spend an amount",
+        ),
         ("DELETE FROM rows_dropped".to_owned(), "missing: its events spend an amount"),
         (
             "UPDATE rows_dropped SET name = 'policy_decisions'".to_owned(),
@@ -108,25 +111,25 @@ pub(crate) async fn rows_that_a_limit_may_need_stay(deployment: &impl Deployment
     assert_eq!(dropped(&store, Expiring::Spending, u64::MAX).await, 0);
     decided(&store, 1, AT).await;
     assert_eq!(dropped(&store, Expiring::Spending, u64::MAX).await, 0, "it is the newest event");
-    decided(&store, 2, AT + DAY_MS + HOUR_MS - 1).await;
+    decided(&store, 2, AT + KEPT_MS + HOUR_MS).await;
     assert_eq!(dropped(&store, Expiring::Spending, u64::MAX).await, 0);
     // A wrong clock of the process that deletes changes nothing.
-    decided(&store, 3, AT + DAY_MS + HOUR_MS).await;
+    decided(&store, 3, AT + KEPT_MS + HOUR_MS + MINUTE_MS).await;
     assert_eq!(dropped(&store, Expiring::Spending, u64::MAX).await, 1);
-    assert_eq!(oldest_spending(&store).await, Some(AT + DAY_MS + HOUR_MS - 1));
+    assert_eq!(oldest_spending(&store).await, Some(AT + KEPT_MS + HOUR_MS));
     assert_eq!(findings(deployment).await, []);
 }
 
 pub(crate) async fn payment_may_fail_after_its_row_was_deleted(deployment: &impl Deployment) {
     let [first, ..] = with_dropped_spending(deployment).await;
     let store = deployment.open().await;
-    written(&store, following(&first, EpochMs(AT + 4 * DAY_MS), vec![failed()])).await;
+    written(&store, following(&first, EpochMs(AT + 4 * KEPT_MS), vec![failed()])).await;
     assert_eq!(findings(deployment).await, []);
     // Decided after the clock was set back: the row counts, and is deleted in its turn.
     decided(&store, 4, AT - DAY_MS).await;
-    decided(&store, 5, AT + 5 * DAY_MS).await;
+    decided(&store, 5, AT + 5 * KEPT_MS).await;
     assert_eq!(findings(deployment).await, []);
-    assert_eq!(dropped(&store, Expiring::Spending, AT + DAY_MS + 1).await, 2);
+    assert_eq!(dropped(&store, Expiring::Spending, AT + DAY_MS + MINUTE_MS).await, 2);
     assert_eq!(findings(deployment).await, []);
 }
 

@@ -7,9 +7,9 @@ use super::samples::{
 use crate::Store;
 use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::{Intent, Payment};
-use gateway_domain::operation::Change;
+use gateway_domain::operation::{Change, Operation, Submission};
 use gateway_domain::policy::SpendingTotals;
-use gateway_domain::policy::spending::HOUR_MS;
+use gateway_domain::policy::spending::{HOUR_MS, MINUTE_MS, Parties, Party, WINDOWS};
 use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_engine::ports::{Commit, ReadOperations, Record, SpendingRead};
 
@@ -33,43 +33,74 @@ async fn decided(store: &Store, byte: u8, tenant: &str, payment: Payment, at: Ep
     written(store, following(&record, at, vec![decision_signed()])).await
 }
 
+/// The parties of a payment of the tenant, by the submitter and with the key of the samples.
+fn parties(tenant: &str, payment: &Payment) -> Parties {
+    let Submission { submitter, key, .. } = submission(1, Intent::Payment(payment.clone()));
+    Parties::of(&Tenant(tenant.into()), &submitter, key.key_id, payment)
+}
+
 async fn spending_totals(store: &Store, account: &str, recipient: &str, now: u64) -> SpendingTotals {
-    let tenant = Tenant("default".into());
-    store.spending_totals(&tenant, &payment(account, recipient, 1), EpochMs(now)).await.unwrap()
+    store.spending_totals(&parties("default", &payment(account, recipient, 1)), EpochMs(now)).await.unwrap()
+}
+
+/// What is paid in each window by an account to a recipient, in units of the currency, and by how many payments.
+async fn paid(store: &Store, facts: &str, now: u64) -> ([u64; 4], [u64; 4]) {
+    let totals = spending_totals(store, "a", "x", now).await;
+    let of =
+        |measure: &str| WINDOWS.map(|(window, _)| totals.get(&format!("{facts}{window}.{measure}")).unwrap());
+    (of("units"), of("count"))
 }
 
 pub(crate) async fn admitted_payments_are_summed_by_party_and_window(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let store = &store;
-    assert_eq!(spending_totals(store, "a", "x", AT.0).await, SpendingTotals::default());
+    let [account, recipient, submitter, key] = Party::ALL.map(Party::prefix);
+    let nothing = ([0; 4], [0; 4]);
+    assert_eq!(paid(store, account, AT.0).await, nothing);
     decided(store, 1, "default", payment("a", "x", 1), AT).await;
-    decided(store, 2, "default", payment("a", "y", 10), EpochMs(AT.0 + 1)).await;
-    decided(store, 3, "default", payment("b", "x", 100), EpochMs(AT.0 + 1)).await;
+    let next = AT.plus_ms(MINUTE_MS);
+    decided(store, 2, "default", payment("a", "y", 10), next).await;
+    decided(store, 3, "default", payment("b", "x", 100), next).await;
     decided(store, 4, "other", payment("a", "x", 1_000), AT).await;
     decided(store, 5, "default", Payment { currency: "USD".into(), ..payment("a", "x", 10_000) }, AT).await;
-    let of_account = |hour: u64, day: u64, count: u64| SpendingTotals {
-        account_hour_minor: hour,
-        account_day_minor: day,
-        account_day_count: count,
-        ..SpendingTotals::default()
-    };
-    assert_eq!(spending_totals(store, "a", "other", AT.0 + 1).await, of_account(11, 11, 2));
-    // The window ends at `now`. A payment exactly as old as the window is long is outside.
-    assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS - 1).await, of_account(11, 11, 2));
-    assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS).await, of_account(10, 11, 2));
-    assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS + 1).await, of_account(0, 11, 2));
-    assert_eq!(spending_totals(store, "a", "other", AT.0 + DAY_MS).await, of_account(0, 10, 1));
-    assert_eq!(spending_totals(store, "a", "other", AT.0 + DAY_MS + 1).await, SpendingTotals::default());
-    let to_x =
-        SpendingTotals { recipient_hour_minor: 100, recipient_day_minor: 101, ..SpendingTotals::default() };
-    assert_eq!(spending_totals(store, "other", "x", AT.0 + HOUR_MS).await, to_x);
+    assert_eq!(paid(store, account, next.0).await, ([11; 4], [2; 4]));
     // Receiving payments does not count as spending.
-    assert_eq!(spending_totals(store, "x", "a", AT.0 + 1).await, SpendingTotals::default());
+    assert_eq!(paid(store, recipient, next.0).await, ([101; 4], [2; 4]));
+    // One person submits all, with one key.
+    assert_eq!(paid(store, submitter, next.0).await, ([111; 4], [3; 4]));
+    assert_eq!(paid(store, key, next.0).await, ([111; 4], [3; 4]));
+    // A window ends at `now`. Its last minute counts to the end.
+    for (nth, (_, window_ms)) in WINDOWS.into_iter().enumerate() {
+        let after = |units: u64, count: u64| {
+            let of = |all: u64, last: u64| {
+                let mut windows = [0; 4];
+                windows[nth..].fill(all);
+                windows[nth] = last;
+                windows
+            };
+            (of(11, units), of(2, count))
+        };
+        let end = AT.0 + window_ms;
+        assert_eq!(paid(store, account, end + MINUTE_MS - 1).await, after(11, 2), "{window_ms}");
+        assert_eq!(paid(store, account, end + MINUTE_MS).await, after(10, 1), "{window_ms}");
+        assert_eq!(paid(store, account, end + 2 * MINUTE_MS - 1).await, after(10, 1), "{window_ms}");
+        assert_eq!(paid(store, account, end + 2 * MINUTE_MS).await, after(0, 0), "{window_ms}");
+    }
+}
+
+pub(crate) async fn only_parties_that_are_asked_for_are_summed(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    decided(&store, 1, "default", payment("a", "x", 7), AT).await;
+    let asked = parties("default", &payment("a", "x", 7)).that(|facts| facts == Party::Key.prefix());
+    let totals = store.spending_totals(&asked, AT).await.unwrap();
+    assert_eq!(totals.iter().count(), 8);
+    assert!(totals.iter().all(|(name, _)| name.starts_with("velocity.key.")));
+    assert_eq!(totals.get("velocity.key.30d.units"), Some(7));
 }
 
 pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let day = async |store: &_| spending_totals(store, "a", "x", AT.0).await.account_day_minor;
+    let day = async |store: &_| paid(store, Party::Account.prefix(), AT.0).await.0[1];
     let record = open(&store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
     let record = written(&store, following(&record, AT, vec![Change::QuorumReached])).await;
     assert_eq!(day(&store).await, 0, "a quorum is not an admission");
@@ -95,7 +126,8 @@ pub(crate) async fn only_payments_are_summed(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let record = open(&store, 1, "default", key_create()).await;
     written(&store, following(&record, AT, vec![decision_signed()])).await;
-    assert_eq!(spending_totals(&store, "acct-1", "acct-2", AT.0).await, SpendingTotals::default());
+    let totals = spending_totals(&store, "acct-1", "acct-2", AT.0).await;
+    assert!(totals.iter().all(|(_, total)| total == 0), "{totals:?}");
 }
 
 pub(crate) async fn negative_amounts_count_as_zero_and_sums_saturate(deployment: &impl Deployment) {
@@ -103,49 +135,45 @@ pub(crate) async fn negative_amounts_count_as_zero_and_sums_saturate(deployment:
     for (byte, amount_minor) in [(1, -5), (2, i64::MIN), (3, 0)] {
         decided(&store, byte, "default", payment("a", "x", amount_minor), AT).await;
     }
-    let nothing = spending_totals(&store, "a", "x", AT.0).await;
-    assert_eq!((nothing.account_day_minor, nothing.account_day_count), (0, 3));
+    assert_eq!(paid(&store, Party::Account.prefix(), AT.0).await, ([0; 4], [3; 4]));
     let max = u64::try_from(i64::MAX).unwrap();
     for (byte, total) in [(4, max), (5, 2 * max), (6, u64::MAX), (7, u64::MAX)] {
         decided(&store, byte, "default", payment("a", "x", i64::MAX), AT).await;
-        let SpendingTotals {
-            account_hour_minor,
-            account_day_minor,
-            recipient_hour_minor,
-            recipient_day_minor,
-            ..
-        } = spending_totals(&store, "a", "x", AT.0).await;
-        let all = [account_hour_minor, account_day_minor, recipient_hour_minor, recipient_day_minor];
-        assert_eq!(all, [total; 4]);
+        for party in Party::ALL {
+            assert_eq!(paid(&store, party.prefix(), AT.0).await.0, [total; 4]);
+        }
     }
 }
 
 pub(crate) async fn payments_after_now_are_counted(deployment: &impl Deployment) {
     let store = deployment.open().await;
     decided(&store, 1, "default", payment("a", "x", 7), AT).await;
-    assert_eq!(spending_totals(&store, "a", "x", AT.0 - 1_000).await.account_hour_minor, 7);
-    assert_eq!(spending_totals(&store, "a", "x", 0).await.account_day_minor, 7);
+    decided(&store, 2, "default", payment("a", "x", 10), EpochMs(AT.0 - HOUR_MS)).await;
+    for now in [AT.0 - 1_000, 0] {
+        assert_eq!(paid(&store, Party::Account.prefix(), now).await, ([17; 4], [2; 4]));
+    }
+    assert_eq!(paid(&store, Party::Account.prefix(), AT.0 + MINUTE_MS).await.0, [7, 17, 17, 17]);
 }
 
 pub(crate) async fn decision_on_outdated_totals_is_a_conflict(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let store = &store;
     let waiting = open(store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
-    let read = SpendingRead { now: AT, totals: spending_totals(store, "a", "x", AT.0).await };
+    let asked = parties("default", &payment("a", "x", 7))
+        .that(|facts| [Party::Account, Party::Recipient].map(Party::prefix).contains(&facts));
+    let totals = store.spending_totals(&asked, AT).await.unwrap();
+    let read = SpendingRead { parties: asked, now: AT, totals };
     let decision = following(&waiting, AT, vec![decision_signed()]);
-    let decision = Commit { spending: Some(read), ..decision };
+    let decision = Commit { spending: Some(read.clone()), ..decision };
     decided(store, 2, "default", payment("b", "y", 10), AT).await;
     let other = decided(store, 3, "default", payment("a", "y", 10), AT).await;
     assert_conflict(store, decision.clone()).await;
     written(store, following(&other, AT, vec![failed()])).await;
     written(store, decision).await;
+    // Its own payment counts from then on.
     let signed = open(store, 4, "default", Intent::Payment(payment("c", "x", 7))).await;
     let decision = following(&signed, AT, vec![decision_signed()]);
     assert_conflict(store, Commit { spending: Some(read), ..decision }).await;
-}
-
-async fn totals_of(store: &Store, tenant: &Tenant, payment: &Payment) -> SpendingTotals {
-    store.spending_totals(tenant, payment, AT).await.unwrap()
 }
 
 /// Texts without repetitions, which a database cannot make shorter.
@@ -170,8 +198,11 @@ pub(crate) async fn longest_texts_are_stored(deployment: &impl Deployment) {
         commit.claim = Some(longest(1024, 7));
         let record = written(&store, commit).await;
         if byte == 1 {
+            let Operation { submitter, key, .. } = &*record.operation;
+            let parties = Parties::of(&tenant, submitter, key.key_id, &payment);
             written(&store, following(&record, AT, vec![decision_signed()])).await;
+            let totals = store.spending_totals(&parties, AT).await.unwrap();
+            assert!(Party::ALL.iter().all(|party| totals.get(party.facts()[0][0]) == Some(7)), "{totals:?}");
         }
     }
-    assert_eq!(totals_of(&store, &tenant, &payment).await.account_day_minor, 7);
 }

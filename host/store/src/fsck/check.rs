@@ -51,7 +51,7 @@ pub(super) struct Dropped {
 impl Dropped {
     /// Whether a payment that was decided at this time may be without a row.
     pub(super) fn allows(&mut self, decided_at_ms: i64) -> bool {
-        self.is_confirmed |= self.spending == Some(decided_at_ms);
+        self.is_confirmed |= self.spending == Some(gateway_spending::end_of_minute(decided_at_ms));
         self.spending.is_some_and(|through| decided_at_ms <= through)
     }
 }

@@ -4,7 +4,8 @@ use super::check::Check;
 use super::snapshot::Stop;
 use crate::sql::row::instant;
 use crate::store::retention::{Expiring, NEWEST};
-use gateway_domain::time::{DAY_MS, EpochMs};
+use gateway_domain::policy::spending::KEPT_MS;
+use gateway_domain::time::EpochMs;
 
 const DROPPED: &str = "SELECT * FROM rows_dropped ORDER BY name";
 
@@ -25,11 +26,24 @@ impl Check<'_> {
         let Some(through) = self.dropped.spending else { return Ok(()) };
         let newest = self.rows(NEWEST, &[]).await?;
         let newest = newest.first().and_then(|row| row.integer("updated_at_ms")).unwrap_or_default();
-        if through > newest.saturating_sub(instant(EpochMs(DAY_MS))) {
+        if through > newest.saturating_sub(instant(EpochMs(KEPT_MS))) {
             let what = format!(
-                "`through` is {through}, but limits may need payments from after the day before {newest}"
+                "`through` is {through}, but limits may need payments from after the 30 days before {newest}"
             );
             self.finding("rows_dropped", "name \"spending\"", what);
+        }
+        Ok(())
+    }
+
+    /// Compares the sums of payments with the payments.
+    pub(super) async fn spending_sums(&mut self) -> Result<(), Stop> {
+        let after = gateway_spending::dropped_minute(self.dropped.spending);
+        for row in self.rows(gateway_spending::DIFFERENCE, &[after.into()]).await? {
+            self.finding(
+                "spending_sums",
+                row.named(&["tenant", "currency", "party", "name", "minute"]),
+                "not the sum of `spending`",
+            );
         }
         Ok(())
     }

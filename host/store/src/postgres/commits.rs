@@ -4,14 +4,14 @@
 //! The statement has the conditions of all its commits. If one does not hold, it writes nothing, and returns the commits at fault, which
 //! are left out of the next try. Commits that depend on one another, such as two of one operation, are in statements of their own.
 
-use crate::change::{CommitWrite, FIXED, SET_KEY, due_after, full_after, is_exhausted};
+use crate::change::{CommitWrite, FIXED, SET_KEY, due_after, full_after, is_exhausted, is_outdated};
 use crate::postgres::arrays::{Statement, Table, Value, values};
 use crate::record::encode::Spending;
 use crate::record::frontier::{Appended, LogFrontier};
-use crate::record::spending::{SPENT, SPENT_OF};
 use crate::sql::row::{Row, integer};
 use gateway_domain::ids::Hex32;
-use gateway_engine::ports::RateLimited;
+use gateway_engine::ports::{RateLimited, SpendingRead};
+use gateway_spending::{TOTALS, TOTALS_OF};
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -61,8 +61,9 @@ fn touches(commit: &CommitWrite) -> Vec<String> {
         let texts = claim.iter().filter(|(name, _)| *name != "operation_id").map(|(_, cell)| cell);
         touches.push(texts.fold("claim".to_owned(), |name, text| format!("{name} {text}")));
     }
-    if let Some(check) = &rows.spending_read {
-        touches.extend(check.parties());
+    if let Some(read) = &rows.spending_read {
+        let tenant = &read.parties.tenant.0;
+        touches.extend(read.parties.iter().map(|(party, name)| format!("{party:?} {tenant:?} {name:?}")));
     }
     touches
 }
@@ -113,30 +114,37 @@ async fn write_independent(
 async fn outdated(conn: &mut PgConnection, commits: &[Numbered<'_>]) -> Result<BTreeSet<usize>, sqlx::Error> {
     let checks: Vec<_> = commits
         .iter()
-        .filter_map(|(number, commit)| commit.rows.spending_read.as_ref().map(|check| (*number, check)))
-        .map(|(number, check)| (number, check, check.bound()))
+        .filter_map(|(number, commit)| commit.rows.spending_read.as_ref().map(|read| (*number, read)))
         .collect();
-    let mut outdated: BTreeSet<_> = checks.iter().map(|(number, ..)| *number).collect();
     if checks.is_empty() {
-        return Ok(outdated);
+        return Ok(BTreeSet::new());
     }
     let mut wanted = Table::default();
-    for (number, _, bound) in &checks {
-        wanted.push(job(*number).into_iter().chain(SPENT_OF.into_iter().zip(bound.iter().map(Value::from))));
+    let bound: Vec<_> =
+        checks.iter().map(|(_, read)| gateway_spending::bound(&read.parties, read.now)).collect();
+    for ((number, _), bound) in checks.iter().zip(&bound) {
+        wanted.push(job(*number).into_iter().chain(TOTALS_OF.into_iter().zip(bound.iter().map(Value::from))));
     }
     let mut statement = Statement::default();
     statement.rows("wanted", &wanted)?;
-    let spent = (1..).zip(SPENT_OF).fold(SPENT.to_owned(), |spent, (parameter, name)| {
-        spent.replace(&format!("${parameter}"), &format!("wanted.{name}"))
-    });
-    statement.end = format!("SELECT * FROM wanted CROSS JOIN LATERAL ({spent}) AS spent");
+    // The last one first: `$1` is also the beginning of `$10`.
+    let totals = (1..)
+        .zip(TOTALS_OF)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rfold(TOTALS.to_owned(), |totals, (parameter, name)| {
+            totals.replace(&format!("${parameter}"), &format!("wanted.{name}"))
+        });
+    statement.end =
+        format!("SELECT wanted.job, totals.* FROM wanted CROSS JOIN LATERAL ({totals}) AS totals");
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for row in statement.run(conn).await? {
-        let number = number(&row)?;
-        if checks.iter().any(|(checked, check, _)| *checked == number && !check.is_outdated(Some(&row))) {
-            outdated.remove(&number);
-        }
+        found.entry(number(&row)?).or_default().push(row);
     }
-    Ok(outdated)
+    let is_outdated = |(number, read): &&(usize, &SpendingRead)| {
+        is_outdated(read, found.get(number).map(Vec::as_slice).unwrap_or_default())
+    };
+    Ok(checks.iter().filter(is_outdated).map(|(number, _)| *number).collect())
 }
 
 /// The log after each of the commits.

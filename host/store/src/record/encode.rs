@@ -5,13 +5,13 @@
 pub(crate) mod policies;
 
 use crate::error::{failed, unavailable};
-use crate::record::spending;
-use crate::sql::row::{Cell, Columns, Row, blob, instant, integer};
+use crate::sql::row::{Cell, Columns, blob, instant, integer};
 use gateway_domain::canonical;
 use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
-use gateway_domain::intent::{Family, Intent, Payment};
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::intent::{Family, Intent};
 use gateway_domain::key::CustodyKey;
+use gateway_domain::names::compared;
 use gateway_domain::operation::{Change, Event, Operation, Phase, Step, next};
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
@@ -37,33 +37,7 @@ pub(crate) struct Rows {
     pub(crate) claim: Option<Columns>,
     pub(crate) spending: Option<Spending>,
     /// The spending totals that the commit is conditional on.
-    pub(crate) spending_read: Option<SpendingCheck>,
-}
-
-/// A condition on spending totals: those of this payment are still the ones that were read.
-pub(crate) struct SpendingCheck {
-    tenant: Tenant,
-    payment: Payment,
-    read: SpendingRead,
-}
-
-impl SpendingCheck {
-    /// What the parameters of [`SPENT`](spending::SPENT) are.
-    pub(crate) fn bound(&self) -> [Cell; 6] {
-        spending::bound(&self.tenant, &self.payment, self.read.now)
-    }
-
-    /// Whether the totals in this row are others than those that were read.
-    pub(crate) fn is_outdated(&self, row: Option<&Row>) -> bool {
-        row.and_then(spending::totals) != Some(self.read.totals)
-    }
-
-    /// Names of the account and the recipient, whose payments change the totals.
-    pub(crate) fn parties(&self) -> [String; 2] {
-        let Payment { from_account, to_account, .. } = &self.payment;
-        [("account", from_account), ("recipient", to_account)]
-            .map(|(which, party)| format!("{which} {:?} {party:?}", self.tenant.0))
-    }
+    pub(crate) spending_read: Option<SpendingRead>,
 }
 
 /// An event, without its index in the log.
@@ -122,12 +96,6 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
         let (id, revision_before) = (change.key.key_id, change.revision_before.map(integer));
         Ok(KeyRow { id, revision_before, columns: key_columns(&change.key)? })
     };
-    let spending_read = if let Intent::Payment(payment) = &operation.intent {
-        let (tenant, payment) = (operation.tenant.clone(), payment.clone());
-        commit.spending.map(|read| SpendingCheck { tenant, payment, read })
-    } else {
-        None
-    };
     Ok(Rows {
         id,
         revision_before,
@@ -138,7 +106,7 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
         listed_keys: if revision_before == 0 { listed_keys(operation) } else { Vec::new() },
         claim: commit.claim.as_ref().map(|claim| claim_columns(operation, claim)),
         spending: spending(operation, commit.events.iter().map(|chained| &chained.event)),
-        spending_read,
+        spending_read: commit.spending.clone(),
     })
 }
 
@@ -300,6 +268,8 @@ pub(crate) fn spending<'e>(
         ("tenant", operation.tenant.0.as_str().into()),
         ("account", payment.from_account.as_str().into()),
         ("recipient", payment.to_account.as_str().into()),
+        ("submitter", compared(operation.submitter.person()).as_ref().into()),
+        ("key_id", operation.key.key_id.to_string().into()),
         ("currency", payment.currency.as_str().into()),
         ("at_ms", at_ms.into()),
         ("amount_minor", payment.amount_minor.max(0).into()),

@@ -178,12 +178,10 @@ async fn queries_for_work_use_their_indexes() {
 async fn queries_use_their_indexes() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let spent = plan(&folder, crate::record::spending::SPENT).await;
-    for index in ["spending_of_account", "spending_to_recipient"] {
-        let uses = |step: &String| {
-            step.contains(&format!("USING COVERING INDEX {index} (tenant=? AND")) && step.contains("at_ms>?")
-        };
-        assert!(spent.iter().any(uses), "{spent:?}");
+    let spent = plan(&folder, gateway_spending::TOTALS).await;
+    let key = "PRIMARY KEY (tenant=? AND currency=? AND party=? AND name=? AND minute";
+    for uses in [format!("SEARCH s USING {key}=?)"), format!("SEARCH t USING {key}<?)")] {
+        assert!(spent.contains(&uses), "{uses}: {spent:#?}");
     }
     let of_kind = lists::of_kind(&STATEMENTS);
     let operations = [

@@ -4,7 +4,6 @@ use crate::database::Pool;
 use crate::error::{failed, unavailable};
 use crate::record::decode;
 use crate::record::encode::key_columns;
-use crate::record::spending;
 use crate::sql::connection::Connection as _;
 use crate::sql::row::{Cell, Hashes, Row, blob, blob_or_first, instant, integer};
 use crate::sql::statements::Statements;
@@ -13,12 +12,13 @@ use crate::store::work;
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::SpendingTotals;
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Damage, Due, KeyQuorum, ReadError, ReadOperations, Record, Subject};
 use gateway_engine::{Unavailable, Visibility};
+use gateway_spending::TOTALS;
 use tracing::Instrument;
 
 const REVISION: &str = "SELECT revision, record_root FROM operations WHERE operation_id = $1";
@@ -266,16 +266,10 @@ impl ReadOperations for Store {
         rows.iter().map(|row| decode::key_quorum(decode::text("a key", row, "quorum")?)).collect()
     }
 
-    async fn spending_totals(
-        &self,
-        tenant: &Tenant,
-        payment: &Payment,
-        now: EpochMs,
-    ) -> Result<SpendingTotals, Unavailable> {
+    async fn spending_totals(&self, parties: &Parties, now: EpochMs) -> Result<SpendingTotals, Unavailable> {
         let what = "the amounts spent could not be read";
-        let mut conn = self.database.pool().acquire().await.map_err(|error| failed(what, &error))?;
-        let totals = spending::spending_totals(&mut conn, tenant, payment, now).await;
-        totals.map_err(|error| failed(what, &error))?.ok_or_else(|| unavailable(what))
+        let rows = self.database.pool().rows(TOTALS, &gateway_spending::bound(parties, now), what).await?;
+        gateway_spending::totals(parties, &rows, now, None).ok_or_else(|| unavailable(what))
     }
 
     fn damage(&self) -> Vec<Damage> {

@@ -8,16 +8,17 @@ use crate::record::decode;
 use crate::sql::connection::Connection;
 use crate::sql::row::{Row, instant};
 use crate::store::Store;
-use gateway_domain::policy::spending::HOUR_MS;
-use gateway_domain::time::{DAY_MS, EpochMs};
+use gateway_domain::policy::spending::{HOUR_MS, KEPT_MS};
+use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
+use gateway_spending::{end_of_minute, through_minute_before};
 
 /// Rows that one transaction deletes at most: other commits wait for it.
 pub const ROWS_PER_TRANSACTION_MAX: u64 = 1_000;
 
 /// The least age of a row of `spending` that is deleted, in milliseconds: the longest window of a limit, and an hour by which a clock may
 /// be set back.
-pub const SPENDING_KEPT_MS_MIN: u64 = DAY_MS + HOUR_MS;
+pub const SPENDING_KEPT_MS_MIN: u64 = KEPT_MS + HOUR_MS;
 
 /// A table whose old rows are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +59,12 @@ pub struct Size {
 /// When the newest event of the log was written. Read from its operation, which has no later event.
 pub(crate) const NEWEST: &str = "SELECT updated_at_ms FROM operations WHERE operation_id =
     (SELECT operation_id FROM events ORDER BY ledger_index DESC LIMIT 1)";
-const DROP_SPENDING: &str = "DELETE FROM spending WHERE operation_id IN (
-        SELECT operation_id FROM spending WHERE at_ms <= $1 ORDER BY at_ms LIMIT $2)
-    RETURNING at_ms";
+const OLDEST_SPENDING: &str = "SELECT max(at_ms) AS through FROM (SELECT at_ms FROM spending WHERE at_ms <= $1 ORDER BY at_ms LIMIT $2) AS oldest";
+const DROP_SPENDING: &str = "DELETE FROM spending WHERE at_ms <= $1 RETURNING at_ms";
 const OLDEST_REFUSALS: &str =
     "SELECT decision_index, at_ms FROM policy_decisions ORDER BY decision_index LIMIT $1";
-const DROP_REFUSALS: &str = "DELETE FROM policy_decisions WHERE decision_index <= $1";
+const DROP_REFUSALS: &str =
+    "DELETE FROM policy_decisions WHERE decision_index <= $1 RETURNING decision_index";
 const SET_DROPPED: &str = "INSERT INTO rows_dropped (name, through) VALUES ($1, $2)
     ON CONFLICT (name) DO UPDATE SET through = excluded.through WHERE rows_dropped.through < excluded.through";
 
@@ -131,41 +132,37 @@ impl Change for DropRows {
     type Output = u64;
 
     async fn run<C: Connection>(&self, conn: &mut C) -> Result<u64, sqlx::Error> {
-        let (n_rows, through) = match self.table {
-            Expiring::Spending => self.spending(conn).await?,
-            Expiring::Refusals => self.refusals(conn).await?,
+        let (through, drop) = match self.table {
+            Expiring::Spending => (self.spending(conn).await?, DROP_SPENDING),
+            Expiring::Refusals => (self.refusals(conn).await?, DROP_REFUSALS),
         };
-        if let Some(through) = through {
-            conn.rows(SET_DROPPED, &[self.table.table().into(), through.into()]).await?;
-        }
-        Ok(n_rows)
+        let Some(through) = through else { return Ok(0) };
+        // Before the rows are deleted: a payment that is deleted before it is dropped counts no more.
+        conn.rows(SET_DROPPED, &[self.table.table().into(), through.into()]).await?;
+        Ok(conn.rows(drop, &[through.into()]).await?.len() as u64)
     }
 }
 
 impl DropRows {
-    /// Deletes payments. Returns their number, and when the newest of them was decided.
-    async fn spending<C: Connection>(&self, conn: &mut C) -> Result<(u64, Option<i64>), sqlx::Error> {
+    /// The time of the last payment to drop; `None` without any.
+    async fn spending<C: Connection>(&self, conn: &mut C) -> Result<Option<i64>, sqlx::Error> {
         let newest = conn.rows(NEWEST, &[]).await?;
         let Some(newest) = newest.first().and_then(|row| row.integer("updated_at_ms")) else {
-            return Ok((0, None));
+            return Ok(None);
         };
-        let unneeded = newest.saturating_sub(instant(EpochMs(SPENDING_KEPT_MS_MIN)));
-        let through = instant(self.before).saturating_sub(1).min(unneeded);
-        let rows = conn.rows(DROP_SPENDING, &[through.into(), limit().into()]).await?;
-        Ok((rows.len() as u64, rows.iter().filter_map(|row| row.integer("at_ms")).max()))
+        let unneeded = through_minute_before(newest.unsigned_abs().saturating_sub(SPENDING_KEPT_MS_MIN));
+        let through = through_minute_before(self.before.0).min(unneeded);
+        let oldest = conn.rows(OLDEST_SPENDING, &[through.into(), limit().into()]).await?;
+        Ok(oldest.first().and_then(|row| row.integer("through")).map(end_of_minute))
     }
 
-    /// Deletes refusals up to the first one that is not due. Returns their number and the last index.
-    async fn refusals<C: Connection>(&self, conn: &mut C) -> Result<(u64, Option<i64>), sqlx::Error> {
+    /// The index of the last refusal before the first one that is not due; `None` without any.
+    async fn refusals<C: Connection>(&self, conn: &mut C) -> Result<Option<i64>, sqlx::Error> {
         let oldest = conn.rows(OLDEST_REFUSALS, &[limit().into()]).await?;
         let before = instant(self.before);
         let is_due = |row: &&Row| row.integer("at_ms").is_some_and(|at_ms| at_ms < before);
-        let due: Vec<_> = oldest.iter().take_while(is_due).collect();
-        let Some(last) = due.last().and_then(|row| row.integer("decision_index")) else {
-            return Ok((0, None));
-        };
-        conn.rows(DROP_REFUSALS, &[last.into()]).await?;
-        Ok((due.len() as u64, Some(last)))
+        let due = oldest.iter().take_while(is_due).last();
+        Ok(due.and_then(|row| row.integer("decision_index")))
     }
 }
 

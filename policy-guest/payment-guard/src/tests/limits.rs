@@ -65,12 +65,15 @@ fn an_unlisted_currency_passes_only_if_the_file_allows_it() {
 }
 
 /// Each limit with the fact it limits, and what a payment of 10 adds.
-const LIMITS: [(&str, &str, u64); 5] = [
-    ("account_hour_max", "velocity.account.hour_minor", 10),
-    ("account_day_max", "velocity.account.day_minor", 10),
-    ("recipient_hour_max", "velocity.recipient.hour_minor", 10),
-    ("recipient_day_max", "velocity.recipient.day_minor", 10),
-    ("account_day_count_max", "velocity.account.day_count", 1),
+const LIMITS: [(&str, &str, u64); 8] = [
+    ("account_hour_max", "velocity.account.1h.units", 10),
+    ("account_day_max", "velocity.account.24h.units", 10),
+    ("account_week_max", "velocity.account.7d.units", 10),
+    ("account_month_max", "velocity.account.30d.units", 10),
+    ("recipient_hour_max", "velocity.recipient.1h.units", 10),
+    ("recipient_day_max", "velocity.recipient.24h.units", 10),
+    ("submitter_day_max", "velocity.submitter.24h.units", 10),
+    ("account_day_count_max", "velocity.account.24h.count", 1),
 ];
 
 #[test]
@@ -92,14 +95,14 @@ fn a_payment_may_reach_a_limit_over_time_but_not_exceed_it() {
         }
     }
     let limits = euro(r#"{"account_day_max":100}"#);
-    let passed = judge(&limits, 10, Moment::Admission, &[("velocity.account.day_minor", "95")]);
+    let passed = judge(&limits, 10, Moment::Admission, &[("velocity.account.24h.units", "95")]);
     assert_eq!(
         details(&passed, "velocity_exceeded"),
         ["spent 95, adds 10, currency EUR, limit 100, room 5, \
              place data/limits.json /currencies/EUR/account_day_max"]
     );
     let counted = euro(r#"{"account_day_count_max":3}"#);
-    let passed = judge(&counted, 10, Moment::Admission, &[("velocity.account.day_count", "3")]);
+    let passed = judge(&counted, 10, Moment::Admission, &[("velocity.account.24h.count", "3")]);
     assert_eq!(
         details(&passed, "velocity_exceeded"),
         ["spent 3, adds 1, limit 3, room 0, place data/limits.json /currencies/EUR/account_day_count_max"]
@@ -109,7 +112,7 @@ fn a_payment_may_reach_a_limit_over_time_but_not_exceed_it() {
 #[test]
 fn before_admission_an_exhausted_limit_is_an_obligation() {
     let limits = euro(r#"{"account_hour_max":100}"#);
-    let spent = &[("velocity.account.hour_minor", "95")];
+    let spent = &[("velocity.account.1h.units", "95")];
     for moment in [Moment::Submit, Moment::Approval] {
         let waits = judge(&limits, 10, moment, spent);
         assert_eq!(

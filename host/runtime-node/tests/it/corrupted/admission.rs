@@ -344,11 +344,10 @@ async fn facts_that_contradict_the_node_are_refused() {
     let hiding = |id: u8, amount: i64| {
         let mut case = victims.case(id, paying("acct-2", amount));
         case.bundle = trusted_bundle(&strict);
-        for name in ["account.day_minor", "account.hour_minor", "recipient.day_minor", "recipient.hour_minor"]
-        {
+        for name in ["account.24h.units", "account.1h.units", "recipient.24h.units", "recipient.1h.units"] {
             case.facts.insert(format!("velocity.{name}"), "0".into());
         }
-        case.facts.insert("velocity.account.day_count".into(), "0".into());
+        case.facts.insert("velocity.account.24h.count".into(), "0".into());
         case
     };
     for id in 10..16 {

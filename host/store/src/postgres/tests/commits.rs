@@ -9,6 +9,7 @@ use crate::contract::samples::{
 };
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Intent};
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Token;
 use gateway_engine::ports::{
@@ -102,7 +103,7 @@ impl Cases {
                 let record = self.record();
                 let is_decided = record.operation.admission.is_some();
                 let change = if is_decided { note(1) } else { decision_signed() };
-                let spending = (!is_decided).then_some(self.totals);
+                let spending = (!is_decided).then(|| self.totals.clone());
                 (Commit { spending, ..following(&record, AT, vec![change]) }, None)
             }
             _ => {
@@ -124,13 +125,14 @@ async fn commits_written_together_end_as_one_after_the_other() {
     written(&together, first.clone()).await;
     let known = vec![written(&one_by_one, first).await];
     let Intent::Payment(payment) = payment() else { panic!("the sample is a payment") };
-    let totals = SpendingRead { now: AT, totals: Default::default() };
+    let operation = &known[0].operation;
+    let parties = Parties::of(&operation.tenant, &operation.submitter, operation.key.key_id, &payment);
+    let totals = SpendingRead { parties: parties.clone(), now: AT, totals: Default::default() };
     let mut cases = Cases { random: 1, n_created: 1, known, totals, now_us: 1_000_000 };
     let (mut n_written, mut n_conflicts, mut n_exhausted) = (0, 0, 0);
     for round in 0..ROUNDS {
         cases.now_us += 150_000;
-        cases.totals.totals =
-            one_by_one.spending_totals(&Tenant("default".into()), &payment, AT).await.unwrap();
+        cases.totals.totals = one_by_one.spending_totals(&parties, AT).await.unwrap();
         let batch: Vec<_> = (0..COMMITS).map(|_| cases.next()).collect();
         let mut expected = Vec::new();
         for case in batch.clone() {

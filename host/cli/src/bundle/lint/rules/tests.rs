@@ -60,8 +60,8 @@ fn declared_code_or_fact_that_no_vector_covers_is_reported() {
 
     manifest.facts = vec!["time.now_ms".into(), "velocity.*".into()];
     for (asked, n_found) in [
-        (&["time.now_ms", "velocity.account.day_minor"][..], 0),
-        (&["velocity.account.day_minor"], 1),
+        (&["time.now_ms", "velocity.account.24h.units"][..], 0),
+        (&["velocity.account.24h.units"], 1),
         (&["time.now_ms", "velocity"], 1),
         (&["time.now_ms.x", "velocit.*"], 2),
     ] {
