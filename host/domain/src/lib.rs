@@ -33,6 +33,7 @@ pub mod redaction;
 pub mod roster;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
+pub mod signature;
 pub mod step;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -13,7 +13,6 @@ pub mod node_logs;
 mod package;
 mod report;
 pub mod roots;
-pub mod signature;
 pub mod summary;
 pub mod verify;
 

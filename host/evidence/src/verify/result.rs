@@ -3,9 +3,9 @@
 use super::operation::Replayed;
 use crate::report::{Findings, Report};
 use crate::roots::Roots;
-use crate::signature::{self, signing_key};
 use crate::summary::public_key;
 use gateway_domain::operation::{Change, Operation, Phase, SignatureResult};
+use gateway_domain::signature::{self, signing_key};
 
 const NAME: &str = "signature";
 
@@ -23,7 +23,10 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     }
     let at = format!("/events/{index}/event/change");
     let mut findings = Findings::default();
-    if let Err(error) = signature::verify(signature) {
+    let SignatureResult { signature_profile, public_key_hex, signed_digest, signature_hex, .. } =
+        signature.as_ref();
+    let verified = signature::verify(signature_profile, public_key_hex, *signed_digest, signature_hex);
+    if let Err(error) = verified {
         findings.add(format!("{at}/signature"), error.to_string());
     }
     match signature.result_ref() {

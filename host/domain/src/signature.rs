@@ -1,9 +1,9 @@
 //! Verifies a threshold signature as an ordinary signature, with libraries that are unrelated to FROST.
 
-use gateway_domain::ids::{Hex32, KeyId};
-use gateway_domain::intent::{Intent, Taproot};
-use gateway_domain::key::payments_public_key;
-use gateway_domain::operation::SignatureResult;
+use crate::ed25519::PublicKey;
+use crate::ids::{Hex32, KeyId};
+use crate::intent::{Intent, Taproot};
+use crate::key::payments_public_key;
 use k256::elliptic_curve::PrimeField;
 use k256::elliptic_curve::group::Group;
 use k256::elliptic_curve::point::AffineCoordinates;
@@ -24,27 +24,33 @@ pub enum SignatureError {
     Wrong(String),
 }
 
-/// Verifies the signature over its digest, by RFC 8032 (strict) or BIP-340.
-pub fn verify(signature: &SignatureResult) -> Result<(), SignatureError> {
-    let SignatureResult { signature_profile, public_key_hex, signed_digest, signature_hex, .. } = signature;
+/// Verifies a signature over a digest, by RFC 8032 (strict) or BIP-340. Key and signature are hexadecimal.
+///
+/// # Errors
+/// [`SignatureError`].
+pub fn verify(
+    profile: &str,
+    public_key_hex: &str,
+    digest: Hex32,
+    signature_hex: &str,
+) -> Result<(), SignatureError> {
     let key: [u8; 32] = bytes(public_key_hex).ok_or(SignatureError::Encoding("public_key_hex"))?;
     let sig: [u8; 64] = bytes(signature_hex).ok_or(SignatureError::Encoding("signature_hex"))?;
-    let message = signed_digest.as_bytes();
-    let verifies = match signature_profile.as_str() {
+    let message = digest.as_bytes();
+    let verifies = match profile {
         "frost-ed25519-sha512" => ed25519(&key, message, &sig),
         "frost-secp256k1-sha256-tr" => bip340(&key, message, &sig),
         other => return Err(SignatureError::Profile(other.to_owned())),
     };
     match verifies {
         None => Err(SignatureError::Encoding("public_key_hex")),
-        Some(false) => Err(SignatureError::Wrong(public_key_hex.clone())),
+        Some(false) => Err(SignatureError::Wrong(public_key_hex.to_owned())),
         Some(true) => Ok(()),
     }
 }
 
 fn ed25519(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
-    let key = ed25519_dalek::VerifyingKey::from_bytes(key).ok()?;
-    Some(key.verify_strict(message, &ed25519_dalek::Signature::from_bytes(sig)).is_ok())
+    Some(PublicKey::from_bytes(key)?.verifies(message, sig))
 }
 
 fn bip340(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
@@ -70,8 +76,9 @@ pub fn taproot_output_key(internal_hex: &str, merkle_root: Option<Hex32>) -> Opt
 
 /// The key that the intent signs with, as `<profile>:<public key hex>`, by the key with this id and public key in the same form: for a
 /// payment its key for payments, and then the Taproot output key, if one is requested. `None` for a child, which follows from the chain
-/// code, which evidence does not have, and for an intent that signs nothing.
-pub(crate) fn signing_key(intent: &Intent, key_id: KeyId, public_key_artifact_ref: &str) -> Option<String> {
+/// code too, and for an intent that signs nothing.
+#[must_use]
+pub fn signing_key(intent: &Intent, key_id: KeyId, public_key_artifact_ref: &str) -> Option<String> {
     let terms = intent.signing_terms().filter(|terms| terms.bip32.is_none())?;
     let (profile, own) = public_key_artifact_ref.split_once(':').unwrap_or_default();
     let internal = match intent {
