@@ -6,6 +6,7 @@ pub mod facts;
 mod fault;
 mod input;
 mod obligations;
+pub mod paid;
 pub mod spending;
 
 use crate::binding::ClientBinding;
@@ -24,6 +25,7 @@ pub use input::Input;
 pub use obligations::{
     ADMIT_NOT_BEFORE, APPROVALS_EXPIRE_MS, InvalidObligation, REJECTIONS_REQUIRED, TimeLimits, WAIT_MAX_MS,
 };
+pub use paid::{Paid, PaidProof};
 pub use spending::SpendingTotals;
 
 crate::wire_words! {
@@ -290,6 +292,9 @@ pub struct Outcome {
     pub obligations: Vec<Statement>,
     /// The facts that the policy read, in order.
     pub facts: Vec<FactRead>,
+    /// The earlier payments that prove those `recipient.*`; empty if it read none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub proven_by: Vec<PaidProof>,
     /// The approvals that count.
     pub quorum: Quorum,
     /// Digest of the request.
@@ -311,6 +316,9 @@ pub struct Outcome {
 pub struct Recorded {
     /// The facts that the policy read, in order.
     pub facts: Vec<FactRead>,
+    /// The earlier payments that prove those `recipient.*`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub proven_by: Vec<PaidProof>,
     /// The number of approvals that the outcome requires, the deployment's minimum included.
     pub required_approvals: u32,
     /// Wasm fuel the evaluation used.
@@ -319,8 +327,13 @@ pub struct Recorded {
 
 impl From<&Outcome> for Recorded {
     fn from(outcome: &Outcome) -> Self {
-        let Outcome { facts, quorum, fuel_used, .. } = outcome;
-        Self { facts: facts.clone(), required_approvals: quorum.required, fuel_used: *fuel_used }
+        let Outcome { facts, proven_by, quorum, fuel_used, .. } = outcome;
+        Self {
+            facts: facts.clone(),
+            proven_by: proven_by.clone(),
+            required_approvals: quorum.required,
+            fuel_used: *fuel_used,
+        }
     }
 }
 
@@ -339,6 +352,16 @@ impl Outcome {
         let output = Output { decision: *decision, reasons, obligations, quorum };
         // The value has no floating-point number, so it has a canonical form.
         canonical::digest("svc/policy-output/v2", &output).unwrap_or(Hex32::ZERO)
+    }
+
+    /// The outcome with the proofs of the facts that it read, if these prove one.
+    #[must_use]
+    pub fn proven_by(mut self, proofs: Vec<PaidProof>) -> Self {
+        let is_proven = |fact: &FactRead| fact.name.starts_with(paid::PREFIX) && fact.value.is_some();
+        if self.facts.iter().any(is_proven) {
+            self.proven_by = proofs;
+        }
+        self
     }
 
     /// The outcome with the quorum raised to `required_min`, the deployment's minimum, and the output hash of that.

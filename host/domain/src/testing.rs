@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
 pub mod approvers;
+pub mod paid;
 pub mod requests;
 pub mod samples;

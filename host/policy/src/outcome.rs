@@ -90,6 +90,7 @@ pub(crate) fn complete(
         reasons: Vec::new(),
         obligations: Vec::new(),
         facts,
+        proven_by: Vec::new(),
         quorum: Quorum::default(),
         fuel_used,
         fault: None,

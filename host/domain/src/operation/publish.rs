@@ -4,7 +4,8 @@ use super::command::Refusal;
 use super::event::{Change, SIGNATURE_SCOPE};
 use super::phase::Phase;
 use super::state::Operation;
-use crate::intent::OperationType;
+use crate::intent::{Intent, OperationType};
+use crate::policy::PaidProof;
 
 /// The changes that a request to publish causes; none when the publication is already requested or complete.
 pub(super) fn decide(
@@ -40,6 +41,21 @@ pub(super) fn decide(
             Ok(Vec::new())
         }
         Phase::DiscardingRest { .. } | Phase::Failed => Err(Refusal::Failed(operation.reason_of_failure())),
+    }
+}
+
+impl Operation {
+    /// The proof that it paid its recipient, once it is a published payment: before, its signature is disclosed to no one.
+    #[must_use]
+    pub fn paid_proof(&self) -> Option<PaidProof> {
+        match (&self.intent, &self.phase, &self.admission, &self.signature) {
+            (Intent::Payment(_), Phase::Published, Some(admission), Some(signature)) => Some(PaidProof {
+                intent: self.intent.clone(),
+                decision: admission.envelope.clone(),
+                signature: signature.signature_hex.parse().ok()?,
+            }),
+            _ => None,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Approval, FactRead};
 use crate::binding::ClientBinding;
 use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
+use crate::policy::paid::{FIRST_PAID_MS, PAID_COUNT, Paid};
 use crate::policy::{SpendingTotals, spending};
 use crate::time::EpochMs;
 use std::borrow::Cow;
@@ -52,6 +53,8 @@ crate::words! {
         Own = "own",
         /// Each verifier knows a bound on the dangerous side, and refuses a value beyond it.
         Bounded = "bounded",
+        /// It comes with signed statements, which each verifier verifies.
+        Proven = "proven",
     }
 }
 
@@ -71,7 +74,8 @@ const OWN: [&str; 9] = [
 /// Every fact that a deployment offers, by name.
 fn offered() -> impl Iterator<Item = (&'static str, FactClass)> {
     let own = OWN.into_iter().map(|name| (name, FactClass::Own));
-    own.chain(spending::names().map(|name| (name, FactClass::Bounded)))
+    let proven = [FIRST_PAID_MS, PAID_COUNT].map(|name| (name, FactClass::Proven));
+    own.chain(proven).chain(spending::names().map(|name| (name, FactClass::Bounded)))
 }
 
 /// The beginnings of the facts of a calendar, which the name of a time zone completes. They follow from `time.now_ms`, so each verifier
@@ -118,6 +122,12 @@ impl Facts {
             }
         }
         Self(Arc::new(facts))
+    }
+
+    /// These facts, with those of earlier payments.
+    #[must_use]
+    pub fn with_paid(self, paid: Paid) -> Self {
+        self.assuming(paid.facts().map(|(name, value)| (name.to_owned(), Some(value))).into())
     }
 
     /// The facts of a recorded evaluation, for a re-run. Leaves out facts that had no value.
@@ -180,12 +190,14 @@ mod tests {
         let mut totals = SpendingTotals::default();
         Party::ALL.into_iter().for_each(|party| totals.insert(party, Default::default()));
         let facts = facts_for(&rules, Some(&key()), Some(&terms), Some(&totals), EpochMs(1));
+        let facts = facts.with_paid(Paid { first_ms: EpochMs(1), count: 1 });
         let names: BTreeSet<_> = facts.0.keys().map(AsRef::as_ref).collect();
         assert_eq!(names, offered().map(|(name, _)| name).collect());
         for (declared, expected) in [
             ("time.now_ms", &[FactClass::Own][..]),
             ("velocity.recipient.*", &[FactClass::Bounded]),
             ("time.hour.UTC", &[FactClass::Own]),
+            ("recipient.*", &[FactClass::Proven]),
             ("time.now", &[]),
             ("velocity", &[]),
             ("limits.*", &[]),

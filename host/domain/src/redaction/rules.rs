@@ -197,6 +197,7 @@ const OUTCOME: &Shape = &[&[
     ("reasons", Each(&Members(STATEMENT))),
     ("obligations", Each(&Members(STATEMENT))),
     ("facts", Each(&Members(&[&[("name", Open), ("value", Parties)]]))),
+    ("proven_by", Parties),
     ("quorum", Members(&[&[("subjects", Open), ("required", Open), ("satisfied", Open), ("groups", Open)]])),
     ("input_hash", Parties),
     ("output_hash", Parties),
