@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::Parties;
+use gateway_domain::policy::{PaidProof, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Damage, Due, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
@@ -114,6 +114,17 @@ impl<H: AroundReads> ReadOperations for Reads<H> {
         let parties = parties.clone();
         let read = move |store: Arc<Store>| async move { store.spending_totals(&parties, now).await };
         self.0.around("spending_totals", None, read).await
+    }
+
+    async fn payments_to(
+        &self,
+        key_id: KeyId,
+        recipient: &str,
+        n_max: usize,
+    ) -> Result<Vec<PaidProof>, ReadError> {
+        let recipient = recipient.to_owned();
+        let read = move |store: Arc<Store>| async move { store.payments_to(key_id, &recipient, n_max).await };
+        self.0.around("payments_to", None, read).await
     }
 
     fn damage(&self) -> Vec<Damage> {

@@ -9,7 +9,7 @@
 use crate::engine::Inner;
 use crate::error::{Denial, Denied, Dependency, EngineError, Unavailable};
 use crate::locks::Locked;
-use crate::ports::{Asked, DecisionRecord, Declared, SpendingRead};
+use crate::ports::{Asked, DecisionRecord, Declared, ReadError, SpendingRead};
 use crate::rate_limit::{Quota, Token};
 use crate::reserved::PROVISIONER;
 use gateway_domain::approval::Approval;
@@ -19,9 +19,13 @@ use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::{self, facts_for};
+use gateway_domain::policy::paid::{self, Paid, PaidProof};
 use gateway_domain::policy::spending::{self, Parties, VELOCITY};
 use gateway_domain::policy::{self, DecisionId, Moment, SpendingTotals};
 use std::collections::BTreeMap;
+
+/// Payments that are looked up if the decisions on the first ones are of authorities whose keys are no longer pinned.
+const PAYMENTS_LOOKED_UP_MAX: usize = 64;
 
 /// The locks of a payment's parties.
 pub(crate) type PartyLocks = Vec<Locked>;
@@ -55,11 +59,13 @@ impl Inner {
         let now = spending.as_ref().map_or_else(|| self.ports.clock.now(), |read| read.now);
         let (intent, totals) = (request.intent, spending.map(|read| read.totals));
         let facts = facts_for(&rules, key, intent.signing_terms(), totals.as_ref(), now);
-        let facts = match assumed {
-            Some(assumed) => facts.assuming(assumed),
-            None => facts,
+        let proofs = self.paid_proofs(intent, key).await?;
+        let facts = Paid::stated(&proofs).into_iter().fold(facts, facts::Facts::with_paid);
+        let (facts, proofs) = match assumed {
+            Some(assumed) => (facts.assuming(assumed), Vec::new()),
+            None => (facts, proofs),
         };
-        let outcome = self.ports.policy.evaluate(request, &facts).await;
+        let outcome = self.ports.policy.evaluate(request, &facts).await.proven_by(proofs);
         check_totals_read(intent, totals.as_ref(), &outcome)?;
         Ok(outcome.raise_quorum_to(rules.required_approvals))
     }
@@ -171,6 +177,31 @@ impl Inner {
         let now = self.ports.clock.now();
         let totals = self.ports.reads.spending_totals(&parties, now).await?;
         Ok(Some(SpendingRead { parties, now, totals }))
+    }
+
+    /// Proofs of earlier payments from this key to the intent's recipient, if the policy may read the facts that follow from them. If it
+    /// becomes able to during the evaluation, it finds a recipient without a history, which is the safe side.
+    async fn paid_proofs(
+        &self,
+        intent: &Intent,
+        key: Option<&CustodyKey>,
+    ) -> Result<Vec<PaidProof>, Unavailable> {
+        let (Intent::Payment(payment), Some(key)) = (intent, key) else { return Ok(Vec::new()) };
+        if !self.ports.policy.may_read_facts(paid::PREFIX) {
+            return Ok(Vec::new());
+        }
+        let mut trusted = Vec::new();
+        for n_max in [paid::PROOFS_MAX, PAYMENTS_LOOKED_UP_MAX] {
+            let found = self.ports.reads.payments_to(key.key_id, &payment.to_account, n_max).await;
+            let found = found.map_err(ReadError::into_unavailable)?;
+            let n_wanted = found.len().min(paid::PROOFS_MAX);
+            let is_trusted = |proof: &PaidProof| self.ports.authority.verify(&proof.decision).is_some();
+            trusted = found.into_iter().filter(is_trusted).take(paid::PROOFS_MAX).collect();
+            if trusted.len() == n_wanted {
+                break;
+            }
+        }
+        Ok(trusted)
     }
 
     /// The parties of the intent's payment of which the policy may read what they paid; `None` without any.

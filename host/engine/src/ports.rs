@@ -18,7 +18,7 @@ use gateway_domain::intent::Intent;
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, Operation, Outcome};
 use gateway_domain::policy::spending::Parties;
-use gateway_domain::policy::{self, Facts, SpendingTotals};
+use gateway_domain::policy::{self, Facts, PaidProof, SpendingTotals};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -299,6 +299,14 @@ pub trait ReadOperations: Send + Sync {
     /// What these parties paid in the windows before `now`, of payments that were admitted and have not failed. A payment counts itself
     /// once its admission is decided.
     async fn spending_totals(&self, parties: &Parties, now: EpochMs) -> Result<SpendingTotals, Unavailable>;
+
+    /// Proofs of the first published payments of this key to this recipient, oldest first, at most `n_max`.
+    async fn payments_to(
+        &self,
+        key_id: KeyId,
+        recipient: &str,
+        n_max: usize,
+    ) -> Result<Vec<PaidProof>, ReadError>;
 
     /// Records that were damaged when they were last read, up to a limit.
     fn damage(&self) -> Vec<Damage>;

@@ -8,6 +8,7 @@ pub(crate) mod fsck;
 pub(crate) mod keys;
 pub(crate) mod lists;
 pub(crate) mod log;
+pub(crate) mod paid;
 pub(crate) mod policies;
 pub(crate) mod queries;
 pub(crate) mod quota;
@@ -104,6 +105,9 @@ macro_rules! contract_cases {
             spending::payments_after_now_are_counted
             spending::only_parties_that_are_asked_for_are_summed
             spending::decision_on_outdated_totals_is_a_conflict
+            paid::payment_is_proved_from_its_publication_on
+            paid::oldest_payments_come_first
+            paid::altered_row_of_a_paid_recipient_is_found
             quota::token_is_taken_with_its_operation_and_survives_reopening
             quota::conflict_takes_no_token
             quota::refusal_takes_a_token_with_its_record

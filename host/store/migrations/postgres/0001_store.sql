@@ -151,6 +151,18 @@ CREATE TABLE spending (
 -- The oldest rows first.
 CREATE INDEX spending_at ON spending (at_ms);
 
+-- One row for each published payment, which proves that its key paid its recipient. All of it follows from the events. Rows are only
+-- added: how long a recipient is known has no limit.
+CREATE TABLE paid (
+    operation_id BYTEA  NOT NULL PRIMARY KEY REFERENCES operations (operation_id),
+    key_id       BYTEA  NOT NULL,
+    recipient    TEXT   COLLATE "C" NOT NULL,
+    -- From when the decision on it was valid.
+    at_ms        BIGINT NOT NULL
+);
+
+CREATE INDEX paid_to_recipient ON paid (key_id, recipient, at_ms, operation_id);
+
 -- How many rows a numbered table ever had, or the last sequence of an activation: a last row that is missing is noticed.
 CREATE TABLE row_counters (
     name TEXT   COLLATE "C" NOT NULL PRIMARY KEY,

@@ -146,6 +146,18 @@ CREATE TABLE spending (
 -- The oldest rows first.
 CREATE INDEX spending_at ON spending (at_ms);
 
+-- One row for each published payment, which proves that its key paid its recipient. All of it follows from the events. Rows are only
+-- added: how long a recipient is known has no limit.
+CREATE TABLE paid (
+    operation_id BLOB    NOT NULL PRIMARY KEY REFERENCES operations (operation_id),
+    key_id       BLOB    NOT NULL,
+    recipient    TEXT    NOT NULL,
+    -- From when the decision on it was valid.
+    at_ms        INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX paid_to_recipient ON paid (key_id, recipient, at_ms, operation_id);
+
 -- Evaluations that moved no operation, from 1 and without gaps. AUTOINCREMENT, here and below, so that `sqlite_sequence`
 -- still knows of a last row that is gone.
 CREATE TABLE policy_decisions (

@@ -104,6 +104,9 @@ impl CommitWrite {
         if let Some(quota) = &quota {
             quota.take_if(statements.first_wrote, &mut script);
         }
+        if let Some(columns) = &rows.paid {
+            script.insert("paid", columns.iter().cloned(), "");
+        }
         // Behind the writes that SQLite asks of one another whether they wrote: voiding a payment that was never counted writes nothing.
         match &rows.spending {
             None => {}

@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::keys::KeyEvents;
 use super::snapshot::Stop;
-use crate::record::encode::{Spending, listed_keys, operation_columns, spending};
+use crate::record::encode::{Spending, listed_keys, operation_columns, paid, spending};
 use crate::record::finding::Finding;
 use crate::record::history::{self, CHECKED_ELSEWHERE, Chain, EVENTS, History};
 use crate::sql::row::{Cell, Columns, Row, blob, instant};
@@ -14,17 +14,20 @@ use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Ids of operations that have a row in any of the three tables.
+/// Ids of operations that have a row in any of the four tables.
 const IDS: &str = "SELECT operation_id FROM (
         SELECT operation_id FROM operations WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS stored
     UNION SELECT operation_id FROM (
         SELECT DISTINCT operation_id FROM events WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS logged
     UNION SELECT operation_id FROM (
         SELECT operation_id FROM spending WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS spent
+    UNION SELECT operation_id FROM (
+        SELECT operation_id FROM paid WHERE operation_id > $1 ORDER BY operation_id LIMIT $2) AS paid_once
     ORDER BY operation_id LIMIT $2";
 const OPERATIONS: &str =
     "SELECT * FROM operations WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id";
 const SPENDING: &str = "SELECT * FROM spending WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id";
+const PAID: &str = "SELECT * FROM paid WHERE operation_id BETWEEN $1 AND $2 ORDER BY operation_id";
 const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = $1 AND ledger_index = $2";
 
 impl Check<'_> {
@@ -53,6 +56,7 @@ impl Check<'_> {
         let mut events = self.rows(EVENTS, &bounds).await?.into_iter().peekable();
         let mut operations = self.rows(OPERATIONS, &bounds).await?.into_iter().peekable();
         let mut spending = self.rows(SPENDING, &bounds).await?.into_iter().peekable();
+        let mut paid = self.rows(PAID, &bounds).await?.into_iter().peekable();
         let stored = |row: &Row| {
             let id = row.cell("operation_id").clone();
             let is_of = |row: &Row| *row.cell("operation_id") == id;
@@ -61,7 +65,7 @@ impl Check<'_> {
                 of_it.push(event);
             }
             let (operation, spending) = (operations.next_if(is_of), spending.next_if(is_of));
-            Stored { events: of_it, operation, spending, id }
+            Stored { events: of_it, operation, spending, paid: paid.next_if(is_of), id }
         };
         Ok(ids.iter().map(stored).collect())
     }
@@ -85,6 +89,7 @@ impl Check<'_> {
         }
         if stored.events.is_empty() || chain.history.is_some() {
             self.spending(id, stored.spending.as_ref(), chain.history.as_ref());
+            self.paid(id, stored.paid.as_ref(), chain.history.as_ref());
         }
         let Some(history) = &chain.history else { return Ok(()) };
         if history.operation.intent.operation_type() != OperationType::Sign {
@@ -135,6 +140,16 @@ impl Check<'_> {
         }
     }
 
+    fn paid(&mut self, id: &Cell, stored: Option<&Row>, history: Option<&History>) {
+        let name = format!("operation_id {id}");
+        match (stored, history.and_then(|history| paid(&history.operation))) {
+            (Some(stored), Some(columns)) => self.differs("paid", stored, &["operation_id"], &columns, &[]),
+            (Some(_), None) => self.finding("paid", name, "its events publish no payment"),
+            (None, Some(_)) => self.finding("paid", name, "missing: its events publish a payment"),
+            (None, None) => {}
+        }
+    }
+
     /// Checks that each key of the operation lists it, at the index of its first event.
     async fn listed(&mut self, id: &Cell, history: &History, first: Option<i64>) -> Result<(), Stop> {
         for key in listed_keys(&history.operation) {
@@ -159,6 +174,7 @@ struct Stored {
     events: Vec<Row>,
     operation: Option<Row>,
     spending: Option<Row>,
+    paid: Option<Row>,
 }
 
 /// What its events say.

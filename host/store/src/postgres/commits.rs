@@ -170,6 +170,7 @@ struct Tables<'c> {
     keys: Table<'c>,
     admitted: Table<'c>,
     voided: Table<'c>,
+    paid: Table<'c>,
     tokens: Table<'c>,
 }
 
@@ -211,6 +212,9 @@ impl<'c> Tables<'c> {
                 None => {}
                 Some(Spending::Admitted { columns, .. }) => tables.admitted.push(values(columns)),
                 Some(Spending::Voided) => tables.voided.push([("operation_id", id)]),
+            }
+            if let Some(columns) = &rows.paid {
+                tables.paid.push(values(columns));
             }
             tables.token(*number, commit);
         }
@@ -312,6 +316,7 @@ fn statement(first: i64, commits: &[Numbered<'_>], logs: &[Appended]) -> Result<
         ("ledger_nodes", "nodes", &tables.nodes),
         ("key_operations", "listed", &tables.listed),
         ("spending", "admitted", &tables.admitted),
+        ("paid", "paid_now", &tables.paid),
     ] {
         statement.rows(name, table)?;
         insert(&mut statement, into, name, table, "");

@@ -36,6 +36,8 @@ pub(crate) struct Rows {
     pub(crate) listed_keys: Vec<KeyId>,
     pub(crate) claim: Option<Columns>,
     pub(crate) spending: Option<Spending>,
+    /// The row that says that a recipient is paid.
+    pub(crate) paid: Option<Columns>,
     /// The spending totals that the commit is conditional on.
     pub(crate) spending_read: Option<SpendingRead>,
 }
@@ -96,6 +98,7 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
         let (id, revision_before) = (change.key.key_id, change.revision_before.map(integer));
         Ok(KeyRow { id, revision_before, columns: key_columns(&change.key)? })
     };
+    let publishes = commit.events.iter().any(|it| matches!(it.event.change, Change::Published { .. }));
     Ok(Rows {
         id,
         revision_before,
@@ -107,6 +110,7 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
         claim: commit.claim.as_ref().map(|claim| claim_columns(operation, claim)),
         spending: spending(operation, commit.events.iter().map(|chained| &chained.event)),
         spending_read: commit.spending.clone(),
+        paid: if publishes { paid(operation) } else { None },
     })
 }
 
@@ -275,6 +279,20 @@ pub(crate) fn spending<'e>(
         ("amount_minor", payment.amount_minor.max(0).into()),
     ];
     Some(Spending::Admitted { at_ms, columns })
+}
+
+/// The row of a published payment.
+pub(crate) fn paid(operation: &Operation) -> Option<Columns> {
+    let (Intent::Payment(payment), Phase::Published) = (&operation.intent, &operation.phase) else {
+        return None;
+    };
+    let decision = &operation.admission.as_ref()?.decision;
+    Some(vec![
+        ("operation_id", blob(operation.id.0)),
+        ("key_id", blob(operation.key.key_id.0)),
+        ("recipient", payment.to_account.as_str().into()),
+        ("at_ms", instant(decision.not_before_ms).into()),
+    ])
 }
 
 /// The keys that list an operation: none for the product family, two for a rotation.

@@ -183,6 +183,8 @@ async fn queries_use_their_indexes() {
     for uses in [format!("SEARCH s USING {key}=?)"), format!("SEARCH t USING {key}<?)")] {
         assert!(spent.contains(&uses), "{uses}: {spent:#?}");
     }
+    let paid = plan(&folder, crate::store::read::PAID_TO).await;
+    assert!(paid.len() == 1 && paid[0].contains("COVERING INDEX paid_to_recipient"), "{paid:?}");
     let of_kind = lists::of_kind(&STATEMENTS);
     let operations = [
         ("TRUE", "operations_listed (tenant=? AND family=? AND created_at_ms>? AND created_at_ms<?)"),

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::Parties;
+use gateway_domain::policy::{PaidProof, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Damage, Due, KeyQuorum, ReadError, ReadOperations, Record, Subject};
 use gateway_engine::{Unavailable, Visibility};
@@ -30,6 +30,9 @@ const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = $1 ORD
 /// The empty blob sorts before every id.
 const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
     WHERE key_id > $1 ORDER BY key_id LIMIT $2";
+/// The first ones, which are the same for each evaluation.
+pub(crate) const PAID_TO: &str = "SELECT operation_id FROM paid
+    WHERE key_id = $1 AND recipient = $2 ORDER BY at_ms, operation_id LIMIT $3";
 pub(crate) const PENDING: &str = "SELECT operation_id, tenant, waited_ms FROM operations
     WHERE awaits_approvals = 1 AND created_at_ms < $1 AND (due_ms <= $2 OR due_ms > $3)
     ORDER BY created_at_ms LIMIT $4";
@@ -270,6 +273,22 @@ impl ReadOperations for Store {
         let what = "the amounts spent could not be read";
         let rows = self.database.pool().rows(TOTALS, &gateway_spending::bound(parties, now), what).await?;
         gateway_spending::totals(parties, &rows, now, None).ok_or_else(|| unavailable(what))
+    }
+
+    async fn payments_to(
+        &self,
+        key_id: KeyId,
+        recipient: &str,
+        n_max: usize,
+    ) -> Result<Vec<PaidProof>, ReadError> {
+        let bound = [blob(key_id.0), recipient.into(), integer(n_max as u64).into()];
+        let rows = self.database.pool().rows(PAID_TO, &bound, "earlier payments could not be read").await?;
+        let mut proofs = Vec::new();
+        for row in &rows {
+            let record = self.operation_load(decode::operation_id(row)?).await?;
+            proofs.extend(record.and_then(|record| record.operation.paid_proof()));
+        }
+        Ok(proofs)
     }
 
     fn damage(&self) -> Vec<Damage> {
