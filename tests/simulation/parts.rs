@@ -217,6 +217,7 @@ impl AuthorityProcess {
             decision_ttl_max_ms: ADMISSION_TTL_MS,
             policies,
             record: Record::in_memory(),
+            authorities: Authorities::new([Self::key().public_key()], 1).unwrap(),
         };
         Self { authority: Self::key(), verifier, clock }
     }

@@ -6,6 +6,7 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::SpendingTotals;
+use gateway_domain::policy::paid::PaidError;
 use gateway_policy::{BundleError, Disagreement, RepeatError, Superseded};
 use gateway_sqlite::{OpenError, SizeFileError, WriteError};
 use std::error::Error;
@@ -74,6 +75,9 @@ pub enum Unverified {
     /// The policy denies the operation, or a fact that it read does not agree with what the authority knows.
     #[error(transparent)]
     Policy(#[from] Disagreement),
+    /// An earlier payment that a fact counts is not proved.
+    #[error(transparent)]
+    Paid(#[from] PaidError),
     /// The policy denies the payment with the amounts that the authority admitted, which are higher than the facts.
     #[error("the authority admitted more than the policy read: {why}")]
     Spent {

@@ -5,9 +5,10 @@
 //! Start at [`main`], then [`routes`](crate::routes).
 
 use crate::routes;
-use crate::settings::{Flags, Settings};
+use crate::settings::{Flags, Own, Settings};
 use crate::{Authority, Policies, Record, Verifier};
 use clap::{CommandFactory, Parser, Subcommand};
+use gateway_domain::admission::Authorities;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::Hex32;
 use gateway_policy::{Pins, Trust, TrustFile};
@@ -104,7 +105,8 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
     let record =
         Record::open(&settings.own.database, &settings.record_size_file, &authority.public_key()).await;
     let record = record.map_err(|error| StartError::new("authority record", error))?;
-    let verifier = Arc::new(verifier(settings, rule, trust, record));
+    let authorities = authorities(settings, &authority)?;
+    let verifier = Arc::new(verifier(settings, rule, trust, record, authorities));
     let followed = Followed { tls: Some(tls), verifiers };
     let watching = followed.follow(rounds, move || trust_file.reload_if_changed());
     let public_key = Hex32::new(authority.public_key());
@@ -118,7 +120,21 @@ async fn serve(settings: &Settings) -> Result<(), StartError> {
     Ok(())
 }
 
-fn verifier(settings: &Settings, rule: SigningRule, trust: Trust, record: Record) -> Verifier {
+/// The authorities whose decisions prove earlier payments.
+fn authorities(settings: &Settings, own: &Authority) -> Result<Authorities, StartError> {
+    let Own { authority_keys, authority_threshold, .. } = &settings.own;
+    let keys = authority_keys.iter().map(|key| *key.as_bytes()).chain([own.public_key()]);
+    Authorities::new(keys, *authority_threshold)
+        .map_err(|error| StartError::new("setting `authority_keys`", error))
+}
+
+fn verifier(
+    settings: &Settings,
+    rule: SigningRule,
+    trust: Trust,
+    record: Record,
+    authorities: Authorities,
+) -> Verifier {
     Verifier {
         signed_approvals: rule,
         rules: settings.rules.facts(),
@@ -126,6 +142,7 @@ fn verifier(settings: &Settings, rule: SigningRule, trust: Trust, record: Record
         decision_ttl_max_ms: settings.rules.decision_ttl_max_ms,
         policies: Policies::new(trust, Arc::default()),
         record,
+        authorities,
     }
 }
 

@@ -147,6 +147,7 @@ fn error(unverified: &Unverified) -> ErrorAnswer {
             RepeatError::TooManyFacts | RepeatError::OtherFacts | RepeatError::OtherFuel { .. },
         )
         | Unverified::Policy(_)
+        | Unverified::Paid(_)
         | Unverified::Canonical(_) => ErrorAnswer::new(StatusCode::FORBIDDEN, "decision_disputed", message),
     }
 }

@@ -1,9 +1,11 @@
 //! The authority's settings. None has a default that trusts anyone.
 
+use gateway_domain::admission::AUTHORITIES_MAX;
+use gateway_domain::ids::Hex32;
 use gateway_service::settings;
 use gateway_service::settings::process::{Callers, Process, Running, TraceSettings};
 use gateway_service::settings::rules::OwnRules;
-use gateway_service::settings::{ProcessSettings, Reader, Resolved, Table};
+use gateway_service::settings::{ProcessSettings, Reader, Resolved, Table, number};
 use gateway_service::transport::Limits;
 use std::path::PathBuf;
 
@@ -18,6 +20,11 @@ settings! {
         /// Number of decisions in the database, which shows that it was restored or removed; in another folder than the database, by
         /// default beside authority_key
         record_size_file = "", "FILE" => given_record_size_file: Option<PathBuf> = Reader::path;
+        /// Public keys of all authorities whose decisions prove earlier payments to policies, with this one's, also earlier keys; empty for
+        /// this one's only
+        authority_keys = "", "HEX,..." => authority_keys: Vec<Hex32> = Reader::public_keys;
+        /// How many of authority_keys sign a decision, as many as the nodes require
+        authority_threshold = "1", "AUTHORITIES" => authority_threshold: usize = number(1..=AUTHORITIES_MAX);
         /// Greatest age of an approval
         approval_age_max_ms = "86400000", "MILLISECONDS" => approval_age_max_ms: u64 = Reader::milliseconds;
         /// Address of the authority, over mutual TLS

@@ -7,7 +7,7 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{Moment, Recorded, SpendingTotals};
+use gateway_domain::policy::{Moment, Paid, Recorded, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{Known, KnownKey, RepeatError, Superseded, TotalsError, TrustedBundle};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct Verified {
     /// The authority's rules for this operation.
     pub(crate) rules: Rules,
     pub(crate) is_pinned: bool,
+    /// What the proofs of earlier payments say.
+    pub(crate) paid: Option<Paid>,
 }
 
 impl Verified {
@@ -35,7 +37,7 @@ impl Verified {
     /// Checks the payment against what the authority admitted.
     pub(crate) fn check_totals(&self, totals: SpendingTotals) -> Result<(), Unverified> {
         let asked = self.operation.request(Moment::Admission, &self.operation.approvals);
-        let known = known(self.rules.clone(), &self.operation, self.key.as_ref(), self.now);
+        let known = known(self.rules.clone(), &self.operation, self.key.as_ref(), self.paid, self.now);
         let checked = known.check_totals(self.bundle.evaluator(), &asked, &self.recorded, &totals);
         checked.map_err(|error| match error {
             TotalsError::Host(fault) => RepeatError::Host(fault).into(),
@@ -49,6 +51,7 @@ pub(crate) fn known<'a>(
     rules: Rules,
     operation: &'a Operation,
     key: Option<&'a CustodyKey>,
+    paid: Option<Paid>,
     now: EpochMs,
 ) -> Known<'a> {
     let has_key = operation.intent.operation_type() != OperationType::KeyCreate;
@@ -58,6 +61,7 @@ pub(crate) fn known<'a>(
         intent: &operation.intent,
         submitter: &operation.submitter,
         approvals: &operation.approvals,
+        paid,
         now: Some(now),
     }
 }

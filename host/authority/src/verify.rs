@@ -6,20 +6,22 @@ use crate::error::Unverified;
 use crate::policies::Policies;
 use crate::record::Record;
 use crate::verified::{Verified, known};
-use gateway_domain::admission::{Admission, Derivation};
+use gateway_domain::admission::{Admission, AdmissionDecision, Authorities, Derivation};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::{ApprovalSubject, SigningRule, n_distinct_people};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::evidence::{self, ChainedEvent};
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::OperationType;
+use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::AdmissionRequest;
 use gateway_domain::operation::{Event, Operation, Phase, replay};
 use gateway_domain::policy::facts::Rules;
+use gateway_domain::policy::paid::{Paid, Paying};
 use gateway_domain::policy::{Moment, Outcome, Recorded};
 use gateway_domain::redaction::Salt;
+use gateway_domain::signature::signing_key;
 use gateway_domain::time::EpochMs;
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +91,8 @@ pub struct Verifier {
     pub policies: Policies,
     /// What it decided before.
     pub record: Record,
+    /// The authorities whose decisions prove earlier payments, itself included, and how many of them sign one.
+    pub authorities: Authorities,
 }
 
 impl Verifier {
@@ -109,7 +113,8 @@ impl Verifier {
         let policy = bundle.evaluator().repeat(&asked, &request.policy)?;
         let required_approvals = self.n_required(operation.intent.operation_type());
         let rules = Rules { required_approvals, ..self.rules.clone() };
-        let known = known(rules.clone(), &operation, request.key.as_ref(), now);
+        let paid = self.paid(&operation, request, now)?;
+        let known = known(rules.clone(), &operation, request.key.as_ref(), paid, now);
         known.check_outcome(&policy)?;
         self.check_ages(&operation, &policy, now)?;
         known.check_facts(&policy.facts)?;
@@ -131,6 +136,7 @@ impl Verifier {
             now,
             decision,
             rules,
+            paid,
         })
     }
 
@@ -190,6 +196,33 @@ impl Verifier {
                 .map_err(|fault| Unverified::Approval { subject_id: approval.subject_id.clone(), fault })?;
         }
         Ok(())
+    }
+
+    /// What the proofs of earlier payments say. They are of the key as the gateway states it, which each node compares with its own.
+    fn paid(
+        &self,
+        operation: &Operation,
+        request: &DecisionRequest,
+        now: EpochMs,
+    ) -> Result<Option<Paid>, Unverified> {
+        // A child of the key follows from its chain code, which an authority does not have: it decided on its public key before.
+        let signing_key = |intent: &Intent, decision: &AdmissionDecision| {
+            let key = request.key.as_ref()?;
+            let own = signing_key(intent, key.key_id, &key.public_key_artifact_ref());
+            own.or_else(|| {
+                let child = decision.derivation.as_ref()?;
+                Some(format!("{}:{}", key.signature_profile, child.public_key_hex))
+            })
+        };
+        let paying = Paying {
+            operation_id: operation.id,
+            key_id: operation.key.key_id,
+            intent: &operation.intent,
+            authorities: &self.authorities,
+            now,
+            signing_key: &signing_key,
+        };
+        Ok(paying.verify(&request.policy.proven_by)?)
     }
 
     /// The number of approvers required: 0 for a key creation if the settings exempt it. If approvals must be signed, none is

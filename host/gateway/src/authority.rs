@@ -58,6 +58,8 @@ pub struct PolicyAuthorities {
     members: Vec<Arc<Member>>,
     threshold: usize,
     reads: Arc<dyn ReadOperations>,
+    /// Their keys and earlier ones, as nodes pin them.
+    pinned: Authorities,
 }
 
 /// One authority.
@@ -109,11 +111,12 @@ impl PolicyAuthorities {
         reads: Arc<dyn ReadOperations>,
         bundles: StoredBundles,
     ) -> Self {
+        let pinned = verifier.authorities.clone();
         let public_key = authority.public_key();
         let decisions = Arc::new(Semaphore::new(DECISIONS_MAX));
         let place = Place::Embedded(Arc::new(Embedded { authority, verifier, decisions }));
         let member = Member { place, public_key, bundles: Arc::new(bundles) };
-        Self { members: vec![Arc::new(member)], threshold: 1, reads }
+        Self { members: vec![Arc::new(member)], threshold: 1, reads, pinned }
     }
 
     /// Authorities in processes of their own, each with the key that it signs with.
@@ -121,6 +124,7 @@ impl PolicyAuthorities {
         client: &ServiceClient,
         authorities: impl IntoIterator<Item = (Url, [u8; 32])>,
         threshold: usize,
+        pinned: Authorities,
         reads: Arc<dyn ReadOperations>,
         bundles: StoredBundles,
     ) -> Self {
@@ -129,7 +133,7 @@ impl PolicyAuthorities {
             let place = Place::Remote { client: client.clone(), url, number };
             Arc::new(Member { place, public_key, bundles: Arc::clone(&bundles) })
         };
-        Self { members: (1..).zip(authorities).map(member).collect(), threshold, reads }
+        Self { members: (1..).zip(authorities).map(member).collect(), threshold, reads, pinned }
     }
 
     /// Calls all members at once, and returns the results in the order in which they come.
@@ -172,9 +176,7 @@ impl SignAdmission for PolicyAuthorities {
     }
 
     fn verify(&self, envelope: &Envelope) -> Option<AdmissionDecision> {
-        let pinned =
-            Authorities::new(self.members.iter().map(|member| member.public_key), self.threshold).ok()?;
-        admission::verify_signed(envelope, &pinned).ok().map(|admission| admission.decision)
+        admission::verify_signed(envelope, &self.pinned).ok().map(|admission| admission.decision)
     }
 
     /// Succeeds when enough authorities answer.

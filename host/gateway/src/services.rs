@@ -134,8 +134,11 @@ pub(crate) fn open_authority(
     let members =
         settings.authority.remote.iter().map(|remote| (remote.url.clone(), *remote.public_key.as_bytes()));
     let (threshold, bundles) = (settings.authority.threshold, StoredBundles(Arc::clone(policies)));
-    let port = PolicyAuthorities::remote(&services.client, members, threshold, store.clone(), bundles);
-    let public_keys = settings.authority.remote.iter().map(|remote| *remote.public_key.as_bytes()).collect();
+    let public_keys: Vec<_> =
+        settings.authority.remote.iter().map(|remote| *remote.public_key.as_bytes()).collect();
+    let pinned = pinned_authorities(settings, &public_keys)?;
+    let port =
+        PolicyAuthorities::remote(&services.client, members, threshold, pinned, store.clone(), bundles);
     Ok(OpenAuthority { port: Arc::new(port), public_keys, signed_approvals: None })
 }
 
@@ -162,6 +165,7 @@ pub fn open_embedded_authority(
         decision_ttl_max_ms: settings.operations.admission_ttl_ms,
         policies: AuthorityPolicies::new(trust, compiled),
         record: Record::in_memory(),
+        authorities: pinned_authorities(settings, &[authority.public_key()])?,
     };
     let public_keys = vec![authority.public_key()];
     let bundles = StoredBundles(Arc::clone(policies));
@@ -225,12 +229,9 @@ pub fn fleet_config(
     authorities: &[[u8; 32]],
     kek: Arc<Kek>,
 ) -> Result<FleetConfig, StartError> {
-    let previous = settings.authority.keys_previous.iter().map(|key| *key.as_bytes());
-    let keys = authorities.iter().copied().chain(previous);
-    let authorities = Authorities::new(keys, settings.authority.threshold);
     let nodes = NodeSettings {
         kek,
-        authorities: authorities.map_err(|error| StartError::new("authority", error))?,
+        authorities: pinned_authorities(settings, authorities)?,
         rules: deployment_rules(settings),
         approver_roles: BTreeMap::new(),
         policy_trust: policy_trust(settings),
@@ -281,6 +282,13 @@ pub(crate) fn deployment_rules(settings: &Settings) -> facts::Rules {
         required_approvals: settings.approvals.required,
         separation_of_duties: settings.approvals.separation_of_duties,
     }
+}
+
+/// These authorities and the earlier keys, as a verifier pins them.
+fn pinned_authorities(settings: &Settings, authorities: &[[u8; 32]]) -> Result<Authorities, StartError> {
+    let previous = settings.authority.keys_previous.iter().map(|key| *key.as_bytes());
+    let pinned = Authorities::new(authorities.iter().copied().chain(previous), settings.authority.threshold);
+    pinned.map_err(|error| StartError::new("authority", error))
 }
 
 /// The public keys of the authorities.

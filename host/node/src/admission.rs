@@ -24,6 +24,7 @@ use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Intent, OperationType, Payment};
 use gateway_domain::operation::EffectStep;
+use gateway_domain::policy::Paid;
 use gateway_domain::policy::spending::{Parties, VELOCITY};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
@@ -140,10 +141,10 @@ impl Transact for StoreAdmission {
             let payments = || self.generations.payments(decision.epoch_root, decision.key_id, keys);
             check_generation(&request.intent, decision, keys, payments)?;
         }
-        check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
+        let paid = check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
         let (standing, kept) =
             store::bundles::check_standing(conn, decision.bundle_hash, self.is_pinned, self.now).await?;
-        self.check_spending(conn, keys.as_deref()).await?;
+        self.check_spending(conn, keys.as_deref(), paid).await?;
         if standing == Standing::Rises {
             store::bundles::activate(conn, decision.bundle_hash, &kept, self.now).await?;
         }
@@ -169,7 +170,12 @@ impl StoreAdmission {
     }
 
     /// Checks a payment against what this node admitted before, if the policy may limit amounts over time.
-    async fn check_spending(&self, conn: &mut Connection, keys: Option<&PublicKeys>) -> Result<(), Stop> {
+    async fn check_spending(
+        &self,
+        conn: &mut Connection,
+        keys: Option<&PublicKeys>,
+        paid: Option<Paid>,
+    ) -> Result<(), Stop> {
         let Some((parties, _)) = self.parties() else { return Ok(()) };
         let evaluator = self.bundle.evaluator();
         if !evaluator.may_read_facts(VELOCITY) {
@@ -178,6 +184,6 @@ impl StoreAdmission {
         let parties = parties.that(|facts| evaluator.may_read_facts(facts));
         let totals = gateway_spending::read(conn, &parties, self.now, None).await?;
         let Self { config, bundle, statement, now, .. } = self;
-        Ok(check_spending(&config.settings, bundle, statement, keys, &totals, *now)?)
+        Ok(check_spending(&config.settings, bundle, statement, keys, paid, &totals, *now)?)
     }
 }

@@ -11,6 +11,7 @@
 //! | `key.epoch`, `key.threshold`, `key.roster` | those of the key: see [`KnownKey`] |
 //! | `key.state` | a state in which a key signs |
 //! | `signature.taproot_merkle_root` | that of the intent |
+//! | `recipient.*` | what the proofs say that the verifier verified; absent without proofs |
 //! | `velocity.*` | numbers, and only for a payment; compared with what the verifier admitted: see `totals.rs` |
 //! | any other | absent |
 //!
@@ -24,7 +25,8 @@ use gateway_domain::ids::EpochName;
 use gateway_domain::intent::{Intent, SigningTerms, Taproot};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{FactRead, Outcome, TimeLimits, join, spending};
+use gateway_domain::policy::paid::PREFIX;
+use gateway_domain::policy::{FactRead, Outcome, Paid, TimeLimits, join, spending};
 use gateway_domain::time::EpochMs;
 use std::borrow::Cow;
 
@@ -41,6 +43,8 @@ pub struct Known<'a> {
     pub submitter: &'a ClientBinding,
     /// The approvals over which the policy was evaluated.
     pub approvals: &'a [Approval],
+    /// What proofs of earlier payments, which the verifier verified, say of the recipient; `None` without proofs.
+    pub paid: Option<Paid>,
     /// The verifier's clock; `None` at the execution, which may be long after the evaluation.
     pub now: Option<EpochMs>,
 }
@@ -174,6 +178,7 @@ impl Known<'_> {
         }
         let root = merkle_root(self.intent.signing_terms());
         facts.extend(root.map(|root| ("signature.taproot_merkle_root", root.into_owned())));
+        facts.extend(self.paid.map(Paid::facts).into_iter().flatten());
         facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
@@ -200,6 +205,11 @@ impl Known<'_> {
                 (Some(_), None) | (None, Some(_)) => false,
             },
             "signature.taproot_merkle_root" => value == merkle_root(self.intent.signing_terms()).as_deref(),
+            name if name.starts_with(PREFIX) => {
+                let proven = self.paid.map(Paid::facts).into_iter().flatten();
+                value
+                    == proven.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value).as_deref()
+            }
             name if spending::names().any(|known| known == name) => match self.intent {
                 Intent::Payment(_) => number(value).is_some(),
                 Intent::AssetAction(_)
@@ -264,6 +274,7 @@ mod tests {
             intent,
             submitter: &SUBMITTER,
             approvals: &[],
+            paid: None,
             now: Some(NOW),
         }
     }
@@ -343,6 +354,23 @@ mod tests {
                 ("deployment.required_approvals", &[Some("0"), Some("2")], &[None]),
                 ("deployment.separation_of_duties", &[Some("true"), Some("false")], &[None]),
                 ("time.now_ms", &[Some("0"), Some("9999999999999")], &[None]),
+            ],
+        );
+    }
+
+    #[test]
+    fn facts_of_earlier_payments_are_what_the_proofs_say() {
+        let (intent, epoch) = (sample(Kind::Payment), EpochName("7".to_owned()));
+        let known = known(&intent, &epoch);
+        let (first, count, other) = ("recipient.first_paid_ms", "recipient.paid_count", "recipient.other");
+        check(&known, &[(first, &[None], &[Some("5")]), (count, &[None], &[Some("1"), Some("0")])]);
+        let paid = Some(Paid { first_ms: EpochMs(5), count: 2 });
+        check(
+            &Known { paid, ..known },
+            &[
+                (first, &[Some("5")], &[Some("4"), Some("6"), None]),
+                (count, &[Some("2")], &[Some("1"), Some("3"), None]),
+                (other, &[None], &[Some("5")]),
             ],
         );
     }

@@ -7,8 +7,10 @@
 )]
 
 mod obliging;
+mod paid;
 
 pub use obliging::{declare_obligations, obliging_bundle, obliging_guest, with_one_vector};
+pub use paid::paid_bundle;
 
 use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, is_signature, pack};
 use crate::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};

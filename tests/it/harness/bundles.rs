@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-pub(crate) use gateway_policy::testing::{key, obliging_bundle, write_folder};
+pub(crate) use gateway_policy::testing::{key, obliging_bundle, paid_bundle, write_folder};
 
 /// Enough fuel for the default policy to describe itself, and too little to evaluate.
 pub(crate) const FUEL_STARVED: u64 = 2_000;

@@ -86,6 +86,11 @@ impl Cluster {
         let AuthorityFiles { settings: authority_settings, urls: authority_urls, public_keys } =
             AuthorityFiles::prepare(at, &authority_names, &mut reserve);
 
+        let mut authority_settings = authority_settings;
+        for settings in &mut authority_settings {
+            settings.insert("authority_keys", public_keys.clone());
+            settings.insert("authority_threshold", threshold.to_string());
+        }
         let mut node_settings = Vec::new();
         let mut urls = Vec::new();
         let mut identities = Vec::new();

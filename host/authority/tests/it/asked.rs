@@ -1,7 +1,7 @@
 //! The requests of a gateway, honest or not, and the authority that gets them.
 
 use crate::support::{authority, derivation, key, key_id, payment, policy};
-use gateway_domain::admission::Admission;
+use gateway_domain::admission::{Admission, Authorities};
 use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{Hex32, KeyRef};
 use gateway_domain::intent::Intent;
@@ -57,6 +57,7 @@ pub(crate) fn verifier(signed_approvals: SigningRule) -> Verifier {
         decision_ttl_max_ms: TTL_MS,
         policies: policies(),
         record: Record::in_memory(),
+        authorities: Authorities::new([authority(1).public_key()], 1).unwrap(),
     }
 }
 
@@ -171,7 +172,7 @@ pub(crate) fn obliged(
     (verifier, request_with(&outcome, events, Some(&key), now))
 }
 
-fn request_with(
+pub(crate) fn request_with(
     outcome: &Outcome,
     events: Vec<Event>,
     key: Option<&CustodyKey>,

@@ -4,6 +4,7 @@
 mod asked;
 mod decision;
 mod envelope;
+mod paid;
 mod record;
 mod support;
 mod surface;

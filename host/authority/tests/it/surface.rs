@@ -56,6 +56,7 @@ fn router(requests_max: usize) -> Router {
         decision_ttl_max_ms: TTL_MS,
         policies: Policies::new(trust, Arc::default()),
         record: Record::in_memory(),
+        authorities: Authorities::new([authority().public_key()], 1).unwrap(),
     };
     let limits = QuotaLimits { requests_max, per_second: 1000, burst: 1000 };
     let quotas = Quotas::new(CALLERS.map(Arc::from), limits);

@@ -2,16 +2,20 @@
 
 use crate::admission::approvals::{check_ages, n_required};
 use crate::admission::bundles::{CLOSED, bundle_error};
+use crate::admission::verify::derivation;
 use crate::error::{NodeError, NodeRejection, policy_refused};
 use crate::node::Node;
 use crate::settings::NodeSettings;
 use crate::store::operation::AdmittedRequest;
 use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::intent::Intent;
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{Outcome, SpendingTotals};
+use gateway_domain::policy::paid::Paying;
+use gateway_domain::policy::{Outcome, Paid, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{Disagreement, Known, KnownKey, RepeatError, TotalsError, TrustedBundle};
 use gateway_threshold::PublicKeys;
+use gateway_threshold::derive::Derivation;
 use std::sync::Arc;
 
 impl Node {
@@ -75,7 +79,7 @@ fn check_outcome(
     outcome: &Outcome,
     now: Option<EpochMs>,
 ) -> Result<(), NodeRejection> {
-    known(settings, statement, None, now).check_outcome(outcome).map_err(disagreement)?;
+    known(settings, statement, None, None, now).check_outcome(outcome).map_err(disagreement)?;
     let decision = &statement.decision;
     let is_decided = outcome.bundle_hash == decision.bundle_hash
         && outcome.input_hash == decision.policy_input_hash
@@ -91,20 +95,47 @@ fn disagreement(error: Disagreement) -> NodeRejection {
 }
 
 /// Checks the facts that the policy read. `held` are the public keys of the node's share, if it holds one of the decision's
-/// generation. `now` is `None` at the execution.
+/// generation. `now` is `None` at the execution. Returns what the proofs of earlier payments say.
 pub(crate) fn check_facts(
     settings: &NodeSettings,
     statement: &AdmittedRequest,
     held: Option<&PublicKeys>,
     now: Option<EpochMs>,
-) -> Result<(), NodeRejection> {
-    known(settings, statement, held, now).check_facts(&statement.request.policy.facts).map_err(disagreement)
+) -> Result<Option<Paid>, NodeRejection> {
+    let paid = paid(settings, statement, held)?;
+    let known = known(settings, statement, held, paid, now);
+    known.check_facts(&statement.request.policy.facts).map_err(disagreement)?;
+    Ok(paid)
+}
+
+/// Verifies the proofs of earlier payments with the key of the node's own share.
+fn paid(
+    settings: &NodeSettings,
+    AdmittedRequest { request, decision }: &AdmittedRequest,
+    held: Option<&PublicKeys>,
+) -> Result<Option<Paid>, NodeRejection> {
+    let signing_key = |intent: &Intent, _: &AdmissionDecision| {
+        let keys = held?;
+        let payments = || Derivation::of(keys)?.payments(decision.key_id.0.as_bytes());
+        let derived = derivation(intent, keys, payments).ok()??;
+        Some(format!("{}:{}", keys.profile(), derived.public_key_hex))
+    };
+    let paying = Paying {
+        operation_id: decision.operation_id,
+        key_id: decision.key_id,
+        intent: &request.intent,
+        authorities: &settings.authorities,
+        now: (settings.clock)(),
+        signing_key: &signing_key,
+    };
+    paying.verify(&request.policy.proven_by).map_err(|error| policy_refused(error.to_string()))
 }
 
 fn known<'a>(
     settings: &NodeSettings,
     AdmittedRequest { request, decision }: &'a AdmittedRequest,
     held: Option<&PublicKeys>,
+    paid: Option<Paid>,
     now: Option<EpochMs>,
 ) -> Known<'a> {
     let required_approvals = n_required(settings, decision.operation_type);
@@ -114,6 +145,7 @@ fn known<'a>(
         intent: &request.intent,
         submitter: &request.submitter,
         approvals: &request.approvals,
+        paid,
         now,
     }
 }
@@ -138,12 +170,13 @@ pub(crate) fn check_spending(
     bundle: &TrustedBundle,
     statement: &AdmittedRequest,
     held: Option<&PublicKeys>,
+    paid: Option<Paid>,
     totals: &SpendingTotals,
     now: EpochMs,
 ) -> Result<(), NodeError> {
     let AdmittedRequest { request, decision } = statement;
     let asked = request.policy_request(decision.intent_hash);
-    let known = known(settings, statement, held, Some(now));
+    let known = known(settings, statement, held, paid, Some(now));
     known.check_totals(bundle.evaluator(), &asked, &request.policy, totals).map_err(|error| match error {
         TotalsError::Host(_) => NodeError::unavailable("the node's policy engine cannot evaluate now"),
         TotalsError::Denied(why) => disagreement(why).into(),

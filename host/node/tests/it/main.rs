@@ -9,6 +9,7 @@ mod keygen;
 mod log;
 mod misbehaviour;
 mod order;
+mod paid;
 mod policy;
 mod policy_bundles;
 mod receipts;
