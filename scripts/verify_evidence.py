@@ -234,12 +234,13 @@ FORMS = {
     "registered": "person?:text attributes?:any",
     "credential": "salt:hex sha256:hex",
     "slot": "key_ref:text key_id:hex",
-    "outcome": """decision:text bundle_id:text bundle_hash:hex reasons:[said] obligations:[said] facts:[fact] quorum:quorum input_hash:hex
+    "outcome": """decision:text bundle_id:text bundle_hash:hex reasons:[said] obligations:[said] facts:[fact] proven_by?:[paid] quorum:quorum input_hash:hex
         output_hash:hex fuel_used:int fault?:fault""",
     "said": "code:text operands?:[operand]",
     "operand": "name:text value:text",
     "fault": "kind:text detail?:text",
     "fact": "name:text value:text|null",
+    "paid": "intent:any decision:envelope signature:text",
     "quorum": "subjects:[text] required:int satisfied:flag groups?:[group]",
     "group": "name:text needed:int have:[text]",
     "approval": "subject_id:text roles:[text] registered?:registered claimed_at_ms:int approved_at_ms:int signature?:any",
@@ -924,8 +925,10 @@ def check_facts(roots, events, report):
     for event in events:
         for fact in (event["change"].get("policy") or {}).get("facts", []):
             allowed = roots.get("facts", {}).get(fact["name"])
-            if allowed is None:
+            if allowed is None and fact["name"] not in PAID:
                 unknown.add(fact["name"])
+            elif allowed is None:
+                continue
             else:
                 need(fact.get("value") in allowed, f"`{fact['name']}` is not a value that the roots allow")
                 known += 1
@@ -937,6 +940,52 @@ def check_facts(roots, events, report):
     for event in events:
         outcome = event["change"].get("policy")
         need(not outcome or not bundles or outcome["bundle_hash"] in bundles, "the roots do not list the bundle")
+
+
+PAID = ["recipient.first_paid_ms", "recipient.paid_count"]
+PAID_MAX = 4
+
+
+def paid_at(roots, submission, own, proof, now_ms):
+    """The id of an earlier payment of the key to the recipient, and the time from which the decision on it was valid."""
+    payload = signed_payload(roots, proof["decision"])
+    decision, intent = json.loads(payload, object_pairs_hook=unique), proof["intent"]
+    need(payload == canonical(decision).encode(), "the decision on an earlier payment is not canonical")
+    need(decision["operation_id"] != submission["operation_id"], "the payment is stated as an earlier one")
+    need(decision["key_id"] == submission["key"]["key_id"], "an earlier payment is of another key")
+    recipients = {paid["to_account"] for paid in [intent, submission["intent"]] if paid["kind"] == "payment"}
+    need(len(recipients) == 1 and submission["intent"]["kind"] == intent["kind"], "an earlier operation did not pay this recipient")
+    request = {"intent": intent, "key_id": decision["key_id"], "operation_id": decision["operation_id"]}
+    need(decision["request_digest"] == digest("svc/signing-request/v2", request), "the decision on an earlier payment is on another intent")
+    need(int(decision["not_before_ms"]) <= now_ms + CLOCK_AHEAD_MS_MAX, "an earlier payment is in the future")
+    derived = {"payments": True, **({"path": True} if "bip32" in intent else {}), **{name: intent[name] for name in ["taproot"] if name in intent}}
+    profile, key = signing_key(decision["key_id"], own, derived)
+    holds = is_signed(profile, key or decision["derivation"]["public_key_hex"], decision["request_digest"], proof["signature"])
+    need(holds, "an earlier payment is not signed by the key")
+    return decision["operation_id"], int(decision["not_before_ms"])
+
+
+def check_paid(roots, submission, events, report):
+    """The facts about earlier payments follow from the decisions on them, and from their signatures."""
+    own = submission["intent"].get("public_key_artifact_ref") or roots.get("keys", {}).get(submission["key"]["key_id"])
+    proved = 0
+    for event in events:
+        outcome = event["change"].get("policy") or {}
+        read = [fact for fact in outcome.get("facts", []) if fact["name"].startswith("recipient.") and fact["value"] is not None]
+        proofs = outcome.get("proven_by", [])
+        if not read and not proofs:
+            continue
+        if not own:
+            report.not_checked("earlier payments", "neither the intent nor the roots name the public key")
+            return
+        paid = dict(paid_at(roots, submission, own, proof, event["at_ms"]) for proof in proofs)
+        need(len(paid) == len(proofs) <= PAID_MAX, "an earlier payment is stated twice, or there are too many")
+        facts = dict(zip(PAID, [str(min(paid.values())), str(len(paid))])) if paid else {}
+        for fact in read:
+            need(facts.get(fact["name"]) == fact["value"], f"`{fact['name']}` is not what the earlier payments prove")
+            proved += 1
+    if proved:
+        report.holds("earlier payments", f"{proved} facts follow from decisions and signatures on them")
 
 
 def unpadded(text):
@@ -1048,9 +1097,9 @@ def check_approvals(roots, submission, events, report):
         report.holds("approvals", f"{signed} signed by their approvers")
 
 
-def check_admission(roots, submission, approvals, signed, at_ms):
-    admission, outcome = signed["admission"], signed["policy"]
-    envelope, kind = admission["envelope"], "application/vnd.svc.admission-decision.v2+json"
+def signed_payload(roots, envelope):
+    """The bytes of a decision that enough authorities signed."""
+    kind = "application/vnd.svc.admission-decision.v2+json"
     need(envelope["payloadType"] == kind, "another payload")
     payload = base64.b64decode(envelope["payload"], validate=True)
     authorities = {sha256(b"svc/key/v1", bytes.fromhex(key))[:32]: key for key in roots["authorities"]}
@@ -1064,7 +1113,12 @@ def check_admission(roots, submission, approvals, signed, at_ms):
     signers = {one["keyid"] for one in envelope["signatures"] if one["keyid"] in authorities}
     threshold = roots.get("authority_threshold", 1)
     need(1 <= threshold <= len(signers), "too few authorities signed the decision")
-    decision = admission["decision"]
+    return payload
+
+
+def check_admission(roots, submission, approvals, signed, at_ms):
+    admission, outcome = signed["admission"], signed["policy"]
+    payload, decision = signed_payload(roots, admission["envelope"]), admission["decision"]
     need(payload == canonical(decision).encode(), "the decision is not the one that is signed")
     need(admission["admission_hash"] == sha256(b"svc/admission/v1", payload), "another admission hash")
     need(int(decision["not_before_ms"]) <= at_ms < int(decision["not_after_ms"]), "the decision was not in force")
@@ -1238,6 +1292,27 @@ def taproot_output_key(internal, merkle_root):
     return output.format().hex()
 
 
+def is_signed(profile, key, message, signature):
+    """The threshold signature over a digest verifies under the key; all but the profile are hexadecimal."""
+    raw, message = bytes.fromhex(signature), bytes.fromhex(message)
+    if profile == "frost-ed25519-sha512":
+        return ed25519(key, raw, message)
+    need(profile == "frost-secp256k1-sha256-tr", "an unknown signature profile")
+    return PublicKeyXOnly(bytes.fromhex(key)).verify(raw, message)
+
+
+def signing_key(key_id, own, derived):
+    """The profile and public key with which a key signs; without the latter for a child, which follows from the chain code."""
+    profile, expected = own.split(":")
+    if "path" in derived:
+        return profile, None
+    if derived.get("payments"):
+        expected = payments_key(key_id, own)
+    if "taproot" in derived:
+        expected = taproot_output_key(expected, derived["taproot"].get("merkle_root", ""))
+    return profile, expected
+
+
 def check_signature(roots, document, events, decision, report):
     signature = (change_of(events, "executed") or {}).get("signature")
     if signature is None:
@@ -1249,24 +1324,14 @@ def check_signature(roots, document, events, decision, report):
     need(signature["signed_digest"] == decision["request_digest"], "another digest was signed")
     need(set(signature["signers"]) <= set(decision["participants"]), "a signer was not admitted")
     need(len(signature["signers"]) >= int(decision["threshold"]), "there are fewer signers than the threshold")
-    key, message = bytes.fromhex(signature["public_key_hex"]), bytes.fromhex(signature["signed_digest"])
-    raw, profile = bytes.fromhex(signature["signature_hex"]), signature["signature_profile"]
-    if profile == "frost-ed25519-sha512":
-        holds = ed25519(key.hex(), raw, message)
-    else:
-        need(profile == "frost-secp256k1-sha256-tr", "an unknown signature profile")
-        holds = PublicKeyXOnly(key).verify(raw, message)
-    need(holds, "the signature does not verify")
+    profile, key = signature["signature_profile"], signature["public_key_hex"]
+    need(is_signed(profile, key, signature["signed_digest"], signature["signature_hex"]), "the signature does not verify")
     derived = decision.get("derivation")
     need(not derived or signature["public_key_hex"] == derived["public_key_hex"], "the signature is by another key")
     own = document["key"]["public_key_artifact_ref"] or roots.get("keys", {}).get(document["key_id"])
-    if own and "path" not in (derived or {}):
-        own_profile, expected = own.split(":")
-        if (derived or {}).get("payments"):
-            expected = payments_key(document["key_id"], own)
-        if "taproot" in (derived or {}):
-            expected = taproot_output_key(expected, derived["taproot"].get("merkle_root", ""))
-        need(f"{profile}:{signature['public_key_hex']}" == f"{own_profile}:{expected}", "the signature is by another key")
+    if own:
+        own_profile, expected = signing_key(document["key_id"], own, derived or {})
+        need(expected in (key, None) and (profile == own_profile or not expected), "the signature is by another key")
     report.holds("signature", profile)
 
 
@@ -1372,6 +1437,7 @@ def verify(roots, document, logs=()):
     approvals, signed, shown = check_policy(submission, events)
     report.holds("policy", shown)
     check_facts(roots, events, report)
+    check_paid(roots, submission, events, report)
     check_approvals(roots, submission, events, report)
     if signed:
         at_ms = next(event["at_ms"] for event in events if event["change"] is signed)

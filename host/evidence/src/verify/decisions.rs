@@ -4,7 +4,12 @@ use super::operation::Replayed;
 use super::{EvidenceReader, RerunPolicy};
 use crate::report::{Findings, Report};
 use crate::roots::Roots;
-use gateway_domain::operation::{Evaluation, evaluations};
+use crate::summary::public_key;
+use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::intent::Intent;
+use gateway_domain::operation::{Evaluation, Operation, evaluations};
+use gateway_domain::policy::paid::{PREFIX, Paid, Paying};
+use gateway_domain::signature::signing_key;
 use std::collections::BTreeSet;
 
 pub(crate) fn check(replayed: &Replayed, reader: &EvidenceReader<'_>, report: &mut Report) {
@@ -17,12 +22,13 @@ pub(crate) fn check(replayed: &Replayed, reader: &EvidenceReader<'_>, report: &m
     let seen = format!("{} match the digests of their inputs and outputs{note}", found.len());
     report.add("policy decisions", findings, seen);
     check_facts(&found, reader.roots, report);
+    check_paid(&replayed.operation, &found, reader.roots, report);
     if let Some(rerun) = reader.rerun {
         rerun_policies(&found, rerun, report);
     }
 }
 
-/// Compares the facts that the policy read with those in the roots. Facts that the roots do not list are not checked.
+/// Compares the facts that the policy read with those in the roots. Facts that the roots do not list are not checked here.
 fn check_facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
     const NAME: &str = "policy facts";
     let (mut findings, mut n_known, mut unknown) = (Findings::default(), 0_usize, BTreeSet::new());
@@ -36,6 +42,7 @@ fn check_facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
                         format!("`{fact}` is not a value that the roots allow"),
                     );
                 }
+                (None, _) if fact.name.starts_with(PREFIX) => {}
                 (None, _) => _ = unknown.insert(fact.name.as_str()),
             }
         }
@@ -50,6 +57,58 @@ fn check_facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
             format!("`{names}` are claimed by the gateway alone: the roots do not list them"),
         );
     }
+}
+
+/// Verifies the proofs of earlier payments, and compares the facts with what they say.
+fn check_paid(operation: &Operation, found: &[Evaluation], roots: &Roots, report: &mut Report) {
+    const NAME: &str = "earlier payments";
+    let reads = |evaluation: &&Evaluation| {
+        let mut facts = evaluation.outcome.facts.iter();
+        let is_stated = facts.any(|fact| fact.name.starts_with(PREFIX) && fact.value.is_some());
+        is_stated || !evaluation.outcome.proven_by.is_empty()
+    };
+    let reading: Vec<_> = found.iter().filter(reads).collect();
+    if reading.is_empty() {
+        return;
+    }
+    let (id, key_id) = (operation.id, operation.key.key_id);
+    let Some(key) = public_key(operation).or_else(|| roots.keys.get(&key_id).cloned()) else {
+        report.not_checked(NAME, "neither the intent nor the roots name the public key");
+        return;
+    };
+    // A child of the key follows from its chain code, which evidence does not have: the decision names it.
+    let signing_key = |intent: &Intent, decision: &AdmissionDecision| {
+        let profile = key.split_once(':')?.0;
+        let child = || Some(format!("{profile}:{}", decision.derivation.as_ref()?.public_key_hex));
+        signing_key(intent, key_id, &key).or_else(child)
+    };
+    let (mut findings, mut n_facts) = (Findings::default(), 0_usize);
+    for evaluation in reading {
+        let paying = Paying {
+            operation_id: id,
+            key_id,
+            intent: &operation.intent,
+            authorities: &roots.authorities,
+            now: evaluation.at_ms,
+            signing_key: &signing_key,
+        };
+        let proven = match paying.verify(&evaluation.outcome.proven_by) {
+            Ok(paid) => paid.map(Paid::facts),
+            Err(error) => {
+                findings.add(format!("{}/proven_by", at(evaluation)), error.to_string());
+                continue;
+            }
+        };
+        for (index, fact) in evaluation.outcome.facts.iter().enumerate() {
+            let (true, Some(value)) = (fact.name.starts_with(PREFIX), &fact.value) else { continue };
+            n_facts = n_facts.saturating_add(1);
+            if !proven.iter().flatten().any(|(name, proved)| *name == fact.name && proved == value) {
+                let why = format!("`{fact}` is not what the earlier payments prove");
+                findings.add(format!("{}/facts/{index}", at(evaluation)), why);
+            }
+        }
+    }
+    report.add(NAME, findings, format!("{n_facts} facts follow from decisions and signatures on them"));
 }
 
 /// The JSON pointer to the evaluation in the document.
