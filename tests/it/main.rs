@@ -41,6 +41,7 @@ mod observability;
 mod openapi_examples;
 mod origin;
 mod output;
+mod paid;
 mod payments_key;
 mod policies;
 mod postponed;

@@ -4,11 +4,16 @@ use super::checked;
 use super::history::History;
 
 /// The SQL statements, and the table and text of a finding that they must cause.
-const DAMAGES: [(&str, &str, &str); 13] = [
+const DAMAGES: [(&str, &str, &str); 14] = [
     (
         "INSERT INTO spending SELECT operation_id, tenant, 'a', 'b', 's', 'k', 'EUR', 1, 1 FROM operations WHERE family = 'custody' LIMIT 1",
         "spending",
         "its events spend nothing",
+    ),
+    (
+        "INSERT INTO paid SELECT operation_id, key_id, 'b', 1 FROM operations WHERE family = 'custody' LIMIT 1",
+        "paid",
+        "its events publish no payment",
     ),
     (
         "INSERT INTO custody_keys SELECT zeroblob(32), tenant, 'stray', state, NULL, revision, format, body

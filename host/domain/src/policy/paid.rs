@@ -226,11 +226,11 @@ mod tests {
         let payer = Payer::new(7);
         let proof = |byte, at_ms| payer.proof(id(byte), payment_to("acct-2"), EpochMs(at_ms));
         let proofs = [proof(1, 500), proof(2, 300), proof(3, 400)];
-        let paid = Some(Paid { first_ms: EpochMs(300), count: 3 });
-        assert_eq!(verified(&payer, &proofs), Ok(paid));
-        assert_eq!(Paid::stated(&proofs), paid);
+        let paid = Paid { first_ms: EpochMs(300), count: 3 };
+        assert_eq!(verified(&payer, &proofs), Ok(Some(paid)));
+        assert_eq!(Paid::stated(&proofs), Some(paid));
         assert_eq!((verified(&payer, &[]), Paid::stated(&[])), (Ok(None), None));
-        let facts = paid.unwrap().facts();
+        let facts = paid.facts();
         let expected = [(FIRST_PAID_MS, "300".to_owned()), (PAID_COUNT, "3".to_owned())];
         assert_eq!(facts, expected);
     }

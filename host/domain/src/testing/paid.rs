@@ -6,7 +6,7 @@ use crate::canonical;
 use crate::dsse::{self, Envelope};
 use crate::ed25519;
 use crate::ids::{EpochName, KeyId, OperationId};
-use crate::intent::{Intent, Payment, PublicationMode};
+use crate::intent::{Intent, PublicationMode};
 use crate::policy::paid::PaidProof;
 use crate::roster::{Roster, Threshold};
 use crate::time::EpochMs;
@@ -19,8 +19,11 @@ pub const KEY: KeyId = KeyId(crate::ids::Hex32::new([2; 32]));
 
 /// A payment to this account.
 pub fn payment_to(to_account: &str) -> Intent {
-    let Intent::Payment(payment) = intent(Kind::Payment, PublicationMode::Manual) else { unreachable!() };
-    Intent::Payment(Payment { to_account: to_account.to_owned(), ..payment })
+    let mut intent = intent(Kind::Payment, PublicationMode::Manual);
+    if let Intent::Payment(payment) = &mut intent {
+        payment.to_account = to_account.to_owned();
+    }
+    intent
 }
 
 /// A key of profile `frost-secp256k1-sha256-tr` that one holder has, and the authority that admits what it signs.
