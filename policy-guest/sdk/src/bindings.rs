@@ -1540,10 +1540,12 @@ pub mod svc {
             /// - `time.now_ms`: decimal, the gateway's clock
             /// - `time.date.ZONE`, `time.weekday.ZONE`, `time.hour.ZONE`: `2026-10-25`, `sunday` and `2` in a zone of the IANA time zone
             ///   database, such as `time.weekday.Europe/Zurich`; each is computed from `time.now_ms`, which is recorded with it
-            /// - `velocity.account.1h.units`, `velocity.account.24h.units`: decimal, for payments: what was admitted from the
-            ///   payment's account in its currency in the last hour or 24 hours and did not fail since, without this payment
-            /// - `velocity.recipient.1h.units`, `velocity.recipient.24h.units`: the same, to the payment's recipient
-            /// - `velocity.account.24h.count`: decimal, the number of payments in `velocity.account.24h.units`
+            /// - `recipient.first_paid_ms`, `recipient.paid_count`: decimal, for payments: the time of the first published payment from this
+            ///   key to the payment's recipient, and the number of such payments that are proved, at most 4; absent if none is
+            /// - `velocity.PARTY.WINDOW.units`: decimal, for payments: what was admitted in the payment's currency and did not fail since,
+            ///   without this payment. PARTY is `account` (from the payment's), `recipient` (to the payment's), `submitter` (by the person
+            ///   who submits) or `key` (with the payment's key); WINDOW is `1h`, `24h`, `7d` or `30d`, and rolls in steps of a minute
+            /// - `velocity.PARTY.WINDOW.count`: decimal, the number of these payments
             pub fn get(name: &str) -> Option<_rt::String> {
                 unsafe {
                     #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
