@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::{KeyId, KeyRef, OperationId};
+use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::spending::Parties;
 use gateway_domain::policy::{PaidProof, SpendingTotals};
@@ -125,6 +125,12 @@ impl<H: AroundReads> ReadOperations for Reads<H> {
         let recipient = recipient.to_owned();
         let read = move |store: Arc<Store>| async move { store.payments_to(key_id, &recipient, n_max).await };
         self.0.around("payments_to", None, read).await
+    }
+
+    async fn n_pending(&self, tenant: &Tenant, person: &str) -> Result<u64, Unavailable> {
+        let (tenant, person) = (tenant.clone(), person.to_owned());
+        let read = move |store: Arc<Store>| async move { store.n_pending(&tenant, &person).await };
+        self.0.around("n_pending", None, read).await
     }
 
     fn damage(&self) -> Vec<Damage> {

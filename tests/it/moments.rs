@@ -2,7 +2,7 @@
 
 use crate::harness::custody;
 use crate::harness::recording::Evaluation;
-use crate::harness::samples::{admit, approval, payment};
+use crate::harness::samples::{admit, approval, path, payment, submit, with};
 use crate::harness::world::World;
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::Moment;
@@ -80,4 +80,28 @@ async fn preview_is_evaluated_with_the_approvals_in_its_body() {
         (Moment::Preview, "alice bob".to_owned())
     );
     assert!(evaluations[0].is_intent_hash_right && evaluations[0].key_ref == "treasury-1");
+}
+
+/// The number is the gateway's word, so that it is stated only while nothing follows from it but a refusal.
+#[tokio::test]
+async fn operations_of_the_submitter_that_wait_are_counted_at_submissions_only() {
+    let world = World::ticking().await;
+    let by = |reference: &str, subject: &str| with(payment(reference), "/client/subject_id", json!(subject));
+    let counts = |client: &str| -> Vec<_> {
+        take_evaluations(&world, "payment", client).into_iter().map(|one| (one.moment, one.pending)).collect()
+    };
+    let stated = |count: &str| (Moment::Submit, Some(count.to_owned()));
+    let first = submit(&world, &by("first", "carol")).await;
+    for (reference, subject) in [("second", "Carol"), ("third", "dave"), ("fourth", "carol")] {
+        submit(&world, &by(reference, subject)).await;
+    }
+    assert_eq!(counts("treasury-desk"), [stated("0"), stated("1"), stated("0"), stated("2")]);
+    for subject in ["alice", "bob"] {
+        world.post(&path(&first, "/approve"), &approval(subject)).await.ok();
+    }
+    let moments = [Moment::Approval, Moment::Approval, Moment::Admission].map(|moment| (moment, None));
+    assert_eq!(counts("treasury-desk"), moments, "no verifier would have to believe it");
+    let preview = json!({ "intent": by("fifth", "carol"), "approvals": [] });
+    world.post("/v1/policy/preview", &preview).await.ok();
+    assert_eq!(counts("treasury-desk"), [(Moment::Preview, Some("2".to_owned()))]);
 }

@@ -61,6 +61,10 @@ impl Inner {
         let facts = facts_for(&rules, key, intent.signing_terms(), totals.as_ref(), now);
         let proofs = self.paid_proofs(intent, key).await?;
         let facts = Paid::stated(&proofs).into_iter().fold(facts, facts::Facts::with_paid);
+        let facts = match self.pending(&request).await? {
+            Some(count) => facts.with_pending(count),
+            None => facts,
+        };
         let (facts, proofs) = match assumed {
             Some(assumed) => (facts.assuming(assumed), Vec::new()),
             None => (facts, proofs),
@@ -177,6 +181,16 @@ impl Inner {
         let now = self.ports.clock.now();
         let totals = self.ports.reads.spending_totals(&parties, now).await?;
         Ok(Some(SpendingRead { parties, now, totals }))
+    }
+
+    /// The number of operations of the submitter that wait for approvals, when another one is submitted, if the policy may read it. Two that
+    /// are submitted at the same time do not count each other.
+    async fn pending(&self, request: &policy::Request<'_>) -> Result<Option<u64>, Unavailable> {
+        let is_new = matches!(request.moment, Moment::Submit | Moment::Preview);
+        if !is_new || !self.ports.policy.may_read_facts(facts::PENDING_COUNT) {
+            return Ok(None);
+        }
+        self.ports.reads.n_pending(request.tenant, request.submitter.person()).await.map(Some)
     }
 
     /// Proofs of earlier payments from this key to the intent's recipient, if the policy may read the facts that follow from them. If it

@@ -300,6 +300,9 @@ pub trait ReadOperations: Send + Sync {
     /// once its admission is decided.
     async fn spending_totals(&self, parties: &Parties, now: EpochMs) -> Result<SpendingTotals, Unavailable>;
 
+    /// The number of operations of the tenant that this person submitted and that wait for approvals.
+    async fn n_pending(&self, tenant: &Tenant, person: &str) -> Result<u64, Unavailable>;
+
     /// Proofs of the first published payments of this key to this recipient, oldest first, at most `n_max`.
     async fn payments_to(
         &self,

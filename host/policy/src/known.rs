@@ -13,7 +13,7 @@
 //! | `signature.taproot_merkle_root` | that of the intent |
 //! | `recipient.*` | what the proofs say that the verifier verified; absent without proofs |
 //! | `velocity.*` | numbers, and only for a payment; compared with what the verifier admitted: see `totals.rs` |
-//! | any other | absent |
+//! | `pending.*`, and any other | absent |
 //!
 //! A fact of the key or of a signature is absent exactly if the operation has no key or no such output yet.
 

@@ -1540,6 +1540,8 @@ pub mod svc {
             /// - `time.now_ms`: decimal, the gateway's clock
             /// - `time.date.ZONE`, `time.weekday.ZONE`, `time.hour.ZONE`: `2026-10-25`, `sunday` and `2` in a zone of the IANA time zone
             ///   database, such as `time.weekday.Europe/Zurich`; each is computed from `time.now_ms`, which is recorded with it
+            /// - `pending.submitter.count`: decimal, when an operation is submitted or previewed: how many operations of the submitter, as a
+            ///   person, wait for approvals. Absent later: nodes and authorities could not check it
             /// - `recipient.first_paid_ms`, `recipient.paid_count`: decimal, for payments: the time of the first published payment from this
             ///   key to the payment's recipient, and the number of such payments that are proved, at most 4; absent if none is
             /// - `velocity.PARTY.WINDOW.units`: decimal, for payments: what was admitted in the payment's currency and did not fail since,

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
+use gateway_domain::policy::facts::PENDING_COUNT;
 use gateway_domain::policy::{Facts, Moment, Outcome, REJECTIONS_REQUIRED, Request, Statement};
 use gateway_engine::ports::{Declared, EvaluatePolicy};
 use std::sync::{Arc, Mutex};
@@ -23,6 +24,8 @@ pub(crate) struct Evaluation {
     pub(crate) approvers: Vec<String>,
     /// Whether the facts contain past spending.
     pub(crate) has_velocity: bool,
+    /// How many operations of the submitter waited for approvals, if the facts say it.
+    pub(crate) pending: Option<String>,
 }
 
 pub(crate) struct RecordingPolicy {
@@ -42,6 +45,7 @@ impl EvaluatePolicy for RecordingPolicy {
             is_intent_hash_right: request.intent.hash().is_ok_and(|hash| hash == request.intent_hash),
             approvers: request.approvals.iter().map(|approval| approval.subject_id.clone()).collect(),
             has_velocity: facts.get("velocity.account.24h.units").is_some(),
+            pending: facts.get(PENDING_COUNT).map(str::to_owned),
         };
         self.evaluations.lock().unwrap().push(evaluation);
         let takes_two =
@@ -58,6 +62,6 @@ impl EvaluatePolicy for RecordingPolicy {
     }
 
     fn may_read_facts(&self, beginning: &str) -> bool {
-        self.host.may_read_facts(beginning)
+        beginning == PENDING_COUNT || self.host.may_read_facts(beginning)
     }
 }

@@ -82,7 +82,8 @@ pub struct FactView {
     #[schema(required)]
     pub value: Option<String>,
     /// How much of it nodes and authority know for themselves: `own` if each computes it, `bounded` if each knows a bound on the dangerous
-    /// side, `proven` if it comes with signed statements that each verifies. Null for a name that no deployment offers.
+    /// side, `proven` if it comes with signed statements that each verifies,
+    /// `claimed` if it is the gateway's word, which is not stated at an admission. Null for a name that no deployment offers.
     #[schema(required)]
     pub class: Option<&'static str>,
 }

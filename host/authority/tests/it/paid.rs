@@ -17,6 +17,7 @@ use gateway_domain::time::EpochMs;
 use gateway_policy::testing::{author, engine, key as bundle_key, paid_bundle, verify};
 use gateway_policy::{Disagreement, Evaluator, Pins, Trust};
 use policy_authority::{DecisionRequest, Policies, Unverified, Verifier};
+use std::slice;
 use std::sync::{Arc, LazyLock};
 
 /// The key `treasury`, whose secret a test knows.
@@ -79,7 +80,8 @@ fn fact_that_no_proof_supports_is_refused() {
     let one = proof(&payer(), 4, "acct-2");
     let earlier = Some(Paid { first_ms: EpochMs(499), count: 1 });
     let twice = Some(Paid { first_ms: EpochMs(500), count: 2 });
-    for (paid, proofs) in [(ONCE, &[][..]), (earlier, &[one.clone()]), (twice, &[one])] {
+    for (paid, proofs) in [(ONCE, &[][..]), (earlier, slice::from_ref(&one)), (twice, slice::from_ref(&one))]
+    {
         let refused = decided(&stating(paid, proofs)).unwrap_err();
         assert!(matches!(refused, Unverified::Policy(Disagreement::Fact(_))), "{refused}");
         assert!(!refused.is_final());

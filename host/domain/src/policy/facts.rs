@@ -55,6 +55,8 @@ crate::words! {
         Bounded = "bounded",
         /// It comes with signed statements, which each verifier verifies.
         Proven = "proven",
+        /// The gateway's word. Not stated at an admission, so no verifier has to believe it.
+        Claimed = "claimed",
     }
 }
 
@@ -71,11 +73,16 @@ const OWN: [&str; 9] = [
     "time.now_ms",
 ];
 
+/// The number of operations of the submitter, as a person, that wait for approvals, when another one is submitted. Claimed.
+pub const PENDING_COUNT: &str = "pending.submitter.count";
+
 /// Every fact that a deployment offers, by name.
 fn offered() -> impl Iterator<Item = (&'static str, FactClass)> {
     let own = OWN.into_iter().map(|name| (name, FactClass::Own));
     let proven = [FIRST_PAID_MS, PAID_COUNT].map(|name| (name, FactClass::Proven));
-    own.chain(proven).chain(spending::names().map(|name| (name, FactClass::Bounded)))
+    own.chain(proven)
+        .chain([(PENDING_COUNT, FactClass::Claimed)])
+        .chain(spending::names().map(|name| (name, FactClass::Bounded)))
 }
 
 /// The beginnings of the facts of a calendar, which the name of a time zone completes. They follow from `time.now_ms`, so each verifier
@@ -128,6 +135,12 @@ impl Facts {
     #[must_use]
     pub fn with_paid(self, paid: Paid) -> Self {
         self.assuming(paid.facts().map(|(name, value)| (name.to_owned(), Some(value))).into())
+    }
+
+    /// These facts, with the number of operations of the submitter that wait for approvals.
+    #[must_use]
+    pub fn with_pending(self, count: u64) -> Self {
+        self.assuming([(PENDING_COUNT.to_owned(), Some(count.to_string()))].into())
     }
 
     /// The facts of a recorded evaluation, for a re-run. Leaves out facts that had no value.
@@ -190,7 +203,7 @@ mod tests {
         let mut totals = SpendingTotals::default();
         Party::ALL.into_iter().for_each(|party| totals.insert(party, Default::default()));
         let facts = facts_for(&rules, Some(&key()), Some(&terms), Some(&totals), EpochMs(1));
-        let facts = facts.with_paid(Paid { first_ms: EpochMs(1), count: 1 });
+        let facts = facts.with_paid(Paid { first_ms: EpochMs(1), count: 1 }).with_pending(0);
         let names: BTreeSet<_> = facts.0.keys().map(AsRef::as_ref).collect();
         assert_eq!(names, offered().map(|(name, _)| name).collect());
         for (declared, expected) in [
@@ -198,6 +211,7 @@ mod tests {
             ("velocity.recipient.*", &[FactClass::Bounded]),
             ("time.hour.UTC", &[FactClass::Own]),
             ("recipient.*", &[FactClass::Proven]),
+            ("pending.*", &[FactClass::Claimed]),
             ("time.now", &[]),
             ("velocity", &[]),
             ("limits.*", &[]),

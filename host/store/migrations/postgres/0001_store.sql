@@ -20,6 +20,8 @@ CREATE TABLE operations (
     family           TEXT   COLLATE "C" NOT NULL,
     -- No reference: an operation may be about a key that does not exist yet.
     key_id           BYTEA  NOT NULL,
+    -- The person, as people are compared.
+    submitter        TEXT   COLLATE "C" NOT NULL,
     state            TEXT   COLLATE "C" NOT NULL,
     -- 1 when a step is owed: the reconcilers' work list.
     owes             BIGINT NOT NULL CHECK (owes IN (0, 1)),
@@ -44,6 +46,7 @@ CREATE TABLE operations (
 -- Partial, so that operations at rest cost nothing.
 CREATE INDEX operations_owing ON operations (tenant, due_ms, updated_at_ms) WHERE owes = 1;
 CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
+CREATE INDEX operations_pending ON operations (tenant, submitter) WHERE awaits_approvals = 1;
 CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted' AND owes = 0;
 CREATE INDEX operations_postponed ON operations (resumes_at_ms) WHERE resumes_at_ms > 0;
 

@@ -9,6 +9,8 @@ CREATE TABLE operations (
     family           TEXT    NOT NULL,
     -- No reference: an operation may be about a key that does not exist yet.
     key_id           BLOB    NOT NULL,
+    -- The person, as people are compared.
+    submitter        TEXT    NOT NULL,
     state            TEXT    NOT NULL,
     -- 1 when a step is owed: the reconciler's work list.
     owes             INTEGER NOT NULL,
@@ -33,6 +35,7 @@ CREATE TABLE operations (
 -- Partial, so that operations at rest cost nothing.
 CREATE INDEX operations_owing ON operations (tenant, due_ms, updated_at_ms) WHERE owes = 1;
 CREATE INDEX operations_awaiting_approvals ON operations (created_at_ms) WHERE awaits_approvals = 1;
+CREATE INDEX operations_pending ON operations (tenant, submitter) WHERE awaits_approvals = 1;
 CREATE INDEX operations_awaiting_execution ON operations (updated_at_ms) WHERE state = 'admitted' AND owes = 0;
 CREATE INDEX operations_postponed ON operations (resumes_at_ms) WHERE resumes_at_ms > 0;
 

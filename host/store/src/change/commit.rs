@@ -15,7 +15,8 @@ use gateway_spending::TOTALS;
 use std::fmt::Display;
 
 /// Columns of an operation that never change.
-pub(crate) const FIXED: [&str; 5] = ["operation_id", "tenant", "family", "key_id", "created_at_ms"];
+pub(crate) const FIXED: [&str; 6] =
+    ["operation_id", "tenant", "family", "key_id", "submitter", "created_at_ms"];
 
 /// Returned by the first write, for a commit that takes no token.
 const RETURNING: &str = " RETURNING CAST(0 AS BIGINT) AS full_at_us";

@@ -209,6 +209,7 @@ pub(crate) fn operation_columns(operation: &Operation, record_root: Hex32) -> Re
         ("tenant", operation.tenant.0.as_str().into()),
         ("family", family(operation.intent.family()).into()),
         ("key_id", blob(operation.key.key_id.0)),
+        ("submitter", compared(operation.submitter.person()).as_ref().into()),
         ("state", operation.state().as_str().into()),
         ("owes", (next(operation) != Step::Rest).into()),
         ("awaits_approvals", (operation.phase == Phase::PendingApproval).into()),

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
+use gateway_domain::names::compared;
 use gateway_domain::policy::spending::Parties;
 use gateway_domain::policy::{PaidProof, SpendingTotals};
 use gateway_domain::time::EpochMs;
@@ -160,6 +161,10 @@ impl Store {
     }
 }
 
+/// Operations of a person that wait for approvals.
+const PENDING_OF: &str =
+    "SELECT count(*) AS n FROM operations WHERE tenant = $1 AND submitter = $2 AND awaits_approvals = 1";
+
 #[async_trait]
 impl ReadOperations for Store {
     async fn operation_find(
@@ -273,6 +278,14 @@ impl ReadOperations for Store {
         let what = "the amounts spent could not be read";
         let rows = self.database.pool().rows(TOTALS, &gateway_spending::bound(parties, now), what).await?;
         gateway_spending::totals(parties, &rows, now, None).ok_or_else(|| unavailable(what))
+    }
+
+    async fn n_pending(&self, tenant: &Tenant, person: &str) -> Result<u64, Unavailable> {
+        let what = "the operations that wait for approvals could not be counted";
+        let bound = [tenant.0.as_str().into(), compared(person).as_ref().into()];
+        let rows = self.database.pool().rows(PENDING_OF, &bound, what).await?;
+        let n = rows.first().and_then(|row| row.integer("n"));
+        n.and_then(|n| u64::try_from(n).ok()).ok_or_else(|| unavailable(what))
     }
 
     async fn payments_to(

@@ -2,6 +2,7 @@
 
 use super::measure::Usage;
 use crate::bundle::Error;
+use gateway_domain::policy::facts::{FactClass, classes};
 use gateway_domain::time::EpochMs;
 use gateway_policy::Bundle;
 use gateway_policy::bundle::{COMPONENT_FILE, Declaration, Manifest, Severity};
@@ -100,6 +101,10 @@ fn codes(manifest: &Manifest, usage: &Usage, findings: &mut Findings) {
 /// A declared name that ends in `*` is used if any fact with that prefix is read.
 fn facts(manifest: &Manifest, usage: &Usage, findings: &mut Findings) {
     for declared in &manifest.facts {
+        if classes(declared).contains(&FactClass::Claimed) {
+            let text = format!("`{declared}` is the gateway's word, and absent at an admission");
+            findings.warning("fact_claimed", text);
+        }
         let is_read = |name: &String| match declared.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
             None => name == declared,

@@ -72,6 +72,17 @@ fn declared_code_or_fact_that_no_vector_covers_is_reported() {
 }
 
 #[test]
+fn fact_that_only_the_gateway_knows_is_reported() {
+    let mut manifest = manifest();
+    for (declared, n_found) in [("pending.submitter.count", 1), ("pending.*", 1), ("time.now_ms", 0)] {
+        manifest.facts = vec![declared.to_owned()];
+        let shown = usage(&manifest);
+        let all = findings_of(|findings| facts(&manifest, &shown, findings));
+        assert_eq!(all.iter().filter(|found| found.1 == "fact_claimed").count(), n_found, "{declared}");
+    }
+}
+
+#[test]
 fn missing_text_and_missing_remedy_are_reported() {
     let check = |severity: Severity, text: &str, remedy: &str| {
         let mut manifest = manifest();
