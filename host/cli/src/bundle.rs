@@ -79,6 +79,9 @@ enum Command {
         /// Fail if no vector covers a declared code
         #[arg(long)]
         strict: bool,
+        /// Print the answers to vectors that pass, too; JSON has them anyway
+        #[arg(long)]
+        answers: bool,
     },
     /// Measure fuel, memory and time of every vector
     Bench {
@@ -216,9 +219,14 @@ fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(Lines, boo
         Command::Build { build, check: true } => success(json, &build::check(build)?),
         Command::Build { build, check: false } => success(json, &build::build(build)?),
         Command::Complete(Dir { dir }) => success(json, &build::complete(dir)?),
-        Command::Test { dir, strict } => {
+        Command::Test { dir, strict, answers } => {
             let tested = test::test(&dir.dir)?;
-            Ok((render(json, &tested)?, tested.passed(*strict)))
+            let mut lines = Lines::new();
+            if *answers && !json {
+                tested.add_passing_to(&mut lines);
+            }
+            lines.append(&render(json, &tested)?);
+            Ok((lines, tested.passed(*strict)))
         }
         Command::Bench { dir, rounds } => success(json, &bench::bench(&dir.dir, *rounds)?),
         Command::Key(KeyCommand::New { file, roots, role }) => {

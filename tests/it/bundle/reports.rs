@@ -105,6 +105,24 @@ fn failing_vector_is_reported_by_test_and_lint() {
 }
 
 #[test]
+fn answers_to_vectors_that_pass_are_shown_on_request_and_in_json() {
+    let guard = payment_guard();
+    let run = |arguments: &[&str]| bundle(&guard, &[&["test", "."], arguments].concat()).ok();
+    let answers = run(&["--answers"]);
+    let first = "passed  tests/custody.json: ";
+    assert!(
+        answers.starts_with(first) && answers.contains("\n  says      quorum_reached: approvals 2"),
+        "{answers}"
+    );
+    assert!(answers.ends_with(&run(&[])), "the report follows");
+    let json: Value = serde_json::from_str(&run(&["--json"])).unwrap();
+    let vectors = json["vectors"].as_array().unwrap();
+    assert_eq!(vectors.len(), answers.matches("passed  tests/").count());
+    assert!(vectors.iter().all(|it| it["passes"] == true && it["actual"] == it["expected"]), "{json}");
+    assert!(vectors.iter().any(|it| it["statements"][0].is_string()), "{json}");
+}
+
+#[test]
 fn undeclared_fact_is_reported_by_name() {
     let folder = tempfile::tempdir().unwrap();
     copy_unsigned(folder.path());
@@ -122,7 +140,7 @@ fn undeclared_fact_is_reported_by_name() {
     assert!(tested.contains(&format!("\n  fault     {undeclared}\n")), "{tested}");
     let json = bundle(folder.path(), &["test", ".", "--json"]).findings();
     let json: Value = serde_json::from_str(&json).unwrap();
-    let faults: Vec<_> = json["failures"].as_array().unwrap().iter().map(|it| &it["fault"]).collect();
+    let faults: Vec<_> = json["vectors"].as_array().unwrap().iter().map(|it| &it["fault"]).collect();
     assert!(faults.contains(&&json!(undeclared)), "{json}");
     let linted = bundle(folder.path(), &["lint", "."]).findings();
     let finding = format!("vector_faults: a vector ends in the fault {undeclared}, not in a verdict\n");

@@ -15,18 +15,18 @@ pub(crate) struct Tested {
     pub(crate) bundle_id: String,
     /// The bundle's hash; of a draft, the hash that it would have if it were built now.
     pub(crate) bundle_hash: Hex32,
-    pub(crate) n_vectors: usize,
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) vectors: Vec<Answered>,
     pub(crate) n_codes: usize,
     /// Declared codes that no vector's answer has.
     pub(crate) uncovered: Vec<String>,
 }
 
-/// A vector that fails.
+/// A vector, and what the policy answers.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Failure {
+pub(crate) struct Answered {
     pub(crate) file: String,
     pub(crate) name: String,
+    pub(crate) passes: bool,
     pub(crate) expected: Expectation,
     pub(crate) actual: Expectation,
     /// The reasons and obligations of the answer that have operands, as `code: operands`.
@@ -40,28 +40,47 @@ impl Tested {
     /// Whether every vector passes and, if `strict`, every declared code is covered by a vector.
     #[must_use]
     pub(crate) fn passed(&self, strict: bool) -> bool {
-        self.failures.is_empty() && (!strict || self.uncovered.is_empty())
+        self.n_passed() == self.vectors.len() && (!strict || self.uncovered.is_empty())
+    }
+
+    /// The answers to vectors that pass, for people.
+    pub(crate) fn add_passing_to(&self, lines: &mut Lines) {
+        for passing in self.vectors.iter().filter(|vector| vector.passes) {
+            let Answered { file, name, actual, .. } = passing;
+            lines.add(format_args!("passed  {file}: {name}"));
+            lines.add(format_args!("  answer    {actual}"));
+            passing.add_details(lines);
+        }
+    }
+
+    fn n_passed(&self) -> usize {
+        self.vectors.iter().filter(|vector| vector.passes).count()
+    }
+}
+
+impl Answered {
+    /// What the answer says besides what a vector expects.
+    fn add_details(&self, lines: &mut Lines) {
+        for statement in &self.statements {
+            lines.add(format_args!("  says      {statement}"));
+        }
+        if let Some(fault) = &self.fault {
+            lines.add(format_args!("  fault     {fault}"));
+        }
     }
 }
 
 impl ToLines for Tested {
     fn add_to(&self, lines: &mut Lines) {
-        for Failure { file, name, expected, actual, statements, fault } in &self.failures {
+        for failing in self.vectors.iter().filter(|vector| !vector.passes) {
+            let Answered { file, name, expected, actual, .. } = failing;
             lines.add(format_args!("FAILED  {file}: {name}"));
-            lines.add(format_args!("  expected  {}", expected));
-            lines.add(format_args!("  actual    {}", actual));
-            for statement in statements {
-                lines.add(format_args!("  says      {statement}"));
-            }
-            if let Some(fault) = fault {
-                lines.add(format_args!("  fault     {fault}"));
-            }
+            lines.add(format_args!("  expected  {expected}"));
+            lines.add(format_args!("  actual    {actual}"));
+            failing.add_details(lines);
         }
-        let (passed, covered) = (
-            self.n_vectors.saturating_sub(self.failures.len()),
-            self.n_codes.saturating_sub(self.uncovered.len()),
-        );
-        lines.add(format_args!("vectors     {passed} of {} pass", self.n_vectors));
+        let (passed, covered) = (self.n_passed(), self.n_codes.saturating_sub(self.uncovered.len()));
+        lines.add(format_args!("vectors     {passed} of {} pass", self.vectors.len()));
         let uncovered = match self.uncovered.is_empty() {
             true => String::new(),
             false => format!("; not covered: `{}`", self.uncovered.join("`, `")),
@@ -88,10 +107,8 @@ pub(crate) fn test(path: &Path) -> Result<Tested, Error> {
 
 fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
     let trial = trial::load(&PolicyEngine::new()?, files)?;
-    let vectors = trial.bundle.vectors()?;
-    let (mut failures, mut shown) = (Vec::new(), BTreeSet::new());
-    let n_vectors = vectors.len();
-    for (file, vector) in vectors {
+    let (mut vectors, mut shown) = (Vec::new(), BTreeSet::new());
+    for (file, vector) in trial.bundle.vectors()? {
         let outcome = trial.evaluator.outcome(&file, &vector)?;
         let fault = outcome.fault.as_ref().map(ToString::to_string);
         let with_operands =
@@ -99,24 +116,16 @@ fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
         let statements = with_operands.map(ToString::to_string).collect();
         let actual = Expectation::from(outcome);
         shown.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
-        if actual != vector.expect {
-            failures.push(Failure {
-                file,
-                name: vector.name,
-                expected: vector.expect,
-                actual,
-                statements,
-                fault,
-            });
-        }
+        let passes = actual == vector.expect;
+        let (name, expected) = (vector.name, vector.expect);
+        vectors.push(Answered { file, name, passes, expected, actual, statements, fault });
     }
     let manifest = trial.bundle.manifest();
     let declared = || codes(&manifest.reasons).chain(codes(&manifest.obligations));
     Ok(Tested {
         bundle_id: manifest.bundle_id.clone(),
         bundle_hash: trial.bundle.hash(),
-        n_vectors,
-        failures,
+        vectors,
         n_codes: declared().count(),
         uncovered: declared().filter(|code| !shown.contains(*code)).map(str::to_owned).collect(),
     })
