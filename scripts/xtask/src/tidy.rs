@@ -38,6 +38,7 @@ const UNCLEAR: [&str; 6] = ["whoever", "nobody", "somebody", "stranger", "can no
 const FROZEN: &[&str] = &[
     "bundles/cedar-example/",
     "bundles/payment-guard",
+    "bundles/treasury/",
     "host/store/migrations/",
     "tests/it/bundle/snapshots/",
     "wit/policy.wit",
