@@ -58,6 +58,7 @@ mod signed_approvals;
 mod start;
 mod tampering;
 mod transport;
+mod treasury;
 mod velocity;
 mod webhooks;
 mod witnesses;
