@@ -148,6 +148,10 @@ SHARED = [
            {"kind": "key_create", "asset_id": "asset-1", "purpose": "treasury", "participants": [0, 1, 2], "threshold": 2,
             "signature_profile": "frost-ed25519-sha512"}, submitted(2, "development_key_permitted"),
            who=submitter(client="operation-gateway"), now=SATURDAY),
+    vector("the creation of a development key by the gateway needs no approvals of its own",
+           {"kind": "key_create", "asset_id": "asset-1", "purpose": "treasury", "participants": [0, 1, 2], "threshold": 2,
+            "signature_profile": "frost-ed25519-sha512"}, (["development_key_permitted", "quorum_reached"], [], [], 0, True),
+           moment="approval", who=submitter(client="operation-gateway"), facts={"deployment.required_approvals": "0"}),
 ]
 
 # The engine denies what it cannot evaluate with a code of its own.

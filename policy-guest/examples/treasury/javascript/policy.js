@@ -25,11 +25,13 @@ export function evaluate(request) {
     because(code, operands);
   };
 
+  let needed = 0;
   let isLarge = false;
   let isClosed = false;
   if (intent.tag === 'payment') {
     const worth = value(intent.val);
     isLarge = worth !== undefined && worth > LIMIT && isNew();
+    needed = isLarge ? 3 : 2;
     isClosed = closed();
     const denials = [];
     if (worth === undefined) denials.push('amount_not_convertible');
@@ -45,7 +47,7 @@ export function evaluate(request) {
     deny('not_a_payment');
   }
 
-  const quorum = count(request, isLarge);
+  const quorum = count(request, needed, isLarge);
   const progress = { approvals: quorum.subjects.length, required: quorum.required };
   if (quorum.satisfied) {
     const atMs = wait(request, quorum, isLarge, isClosed && (moment === 'approval' || moment === 'admission'));
@@ -89,9 +91,9 @@ function closed() {
 }
 
 // Each person counts once, whatever subjects they use. If the number cannot be read, no number of approvals is enough.
-function count(request, isLarge) {
+function count(request, needed, isLarge) {
   const asked = fact('deployment.required_approvals') ?? '1';
-  const required = Math.max(/^\d{1,6}$/.test(asked) ? Number(asked) : 2147483647, isLarge ? 3 : 2);
+  const required = Math.max(/^\d{1,6}$/.test(asked) ? Number(asked) : 2147483647, needed);
   const isSeparated = fact('deployment.separation_of_duties') !== 'false';
   const people = new Map();
   for (const { by } of request.approvals) {

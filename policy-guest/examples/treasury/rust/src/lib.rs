@@ -33,11 +33,12 @@ impl Policy for Treasury {
 
     fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data) -> Verdict {
         let mut answer = Answer::new();
-        let (mut is_large, mut is_closed) = (false, false);
+        let (mut needed, mut is_large, mut is_closed) = (0, false, false);
         match &request.intent {
             Intent::Payment(payment) => {
                 let value = value(payment, data);
                 is_large = value.is_some_and(|value| value > LIMIT) && is_new(facts);
+                needed = if is_large { 3 } else { 2 };
                 is_closed = closed(facts, data);
                 let is_refused = is_closed && matches!(request.moment, Moment::Submit | Moment::Preview);
                 permit(payment, value, is_refused, &mut answer);
@@ -47,7 +48,7 @@ impl Policy for Treasury {
             }
             Intent::AssetAction(_) | Intent::KeyChange(_) => answer.deny("not_a_payment", &[]),
         }
-        let quorum = quorum(request, is_large, facts);
+        let quorum = quorum(request, needed, is_large, facts);
         if quorum.satisfied {
             wait(request, &quorum, is_large, is_closed, facts, &mut answer);
         }
@@ -105,11 +106,11 @@ fn closed(facts: &dyn Facts, data: &dyn Data) -> bool {
 }
 
 /// If the deployment's number cannot be read, no number of approvals is enough.
-fn quorum(request: &Request, is_large: bool, facts: &dyn Facts) -> Quorum {
+fn quorum(request: &Request, needed: u32, is_large: bool, facts: &dyn Facts) -> Quorum {
     let deployment = facts.integer("deployment.required_approvals").map(|number| number.unwrap_or(1));
     let deployment = deployment.ok().and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX);
     let is_separated = facts.flag("deployment.separation_of_duties").ok().flatten().unwrap_or(true);
-    let required = deployment.max(if is_large { 3 } else { 2 });
+    let required = deployment.max(needed);
     let submitter = &request.submitter;
     let mut quorum =
         count(request, required, |approval| !(is_separated && approval.by.person == submitter.person));
