@@ -1,15 +1,15 @@
 //! The rule of a treasury, `bundles/treasury`: `host/docs/tutorials/treasury.md`.
 
-use crate::harness::custody::{KEYS, key};
+use crate::harness::bundles::{Site, key, release};
+use crate::harness::custody::{self, KEYS};
 use crate::harness::process::SIGN;
 use crate::harness::samples::{approval, path, payment, publication, submit, with};
 use crate::harness::timed::TimedWorld;
 use crate::harness::verify;
 use gateway_domain::testing::approvers::{self, key_entry, registry};
+use gateway_policy::testing::{committed_bundle, signed};
 use serde_json::{Value, json};
 use std::fs;
-
-const BUNDLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/treasury");
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -95,21 +95,37 @@ async fn gathered(world: &TimedWorld, operation: &Value) -> Value {
     approve(world, operation, "erin").await
 }
 
-/// On a weekend or a holiday of the machine's clock no node admits anything. Then this shows that the payments wait, or are refused. The wait of a
-/// day is lived through by the gateway's clock, which begins a day before the nodes'.
-#[tokio::test(flavor = "multi_thread")]
-async fn large_payment_to_a_new_recipient_needs_three_treasurers_and_a_day() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("approvers.json").display().to_string();
+/// A gateway with a key, under the rule. The key is made under the default policy, since on a closed day the rule submits no payment that
+/// needs one. The site has the bundle and the registry.
+async fn world() -> (Site, TimedWorld) {
+    let site = Site::new();
+    site.offer(&release(1, &key(1)));
+    let at = |name: &str| site.path(name).display().to_string();
+    let (bundle, trust, file) = (at("bundle"), at("trust.json"), at("approvers.json"));
     fs::write(&file, people()).unwrap();
     let fortnight = (14 * DAY_MS).to_string();
     let settings = [
-        ("policy_bundle", BUNDLE),
+        ("policy_bundle", bundle.as_str()),
+        ("policy_trust_roots", &trust),
         ("signed_approvals", "optional"),
-        ("approvers_file", file.as_str()),
-        ("approval_ttl_ms", fortnight.as_str()),
+        ("approvers_file", &file),
+        ("approval_ttl_ms", &fortnight),
     ];
     let world = TimedWorld::start(&settings).await;
+    let operation = submit(&world, &small("makes the key")).await;
+    approve(&world, &operation, "alice").await;
+    assert_eq!(approve(&world, &operation, "bob").await["state"], "admitted");
+    let rule = signed(&committed_bundle("treasury"), &[&key(1)], |manifest| manifest.sequence = 2);
+    site.offer(&rule);
+    let world = world.restart().await;
+    (site, world)
+}
+
+/// The wait of a day is lived through by the gateway's clock, which first goes back a day; the nodes' clock is the machine's. On a weekend
+/// or a holiday of that clock nothing is admitted: then this shows that the payment waits longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_payment_to_a_new_recipient_needs_three_treasurers_and_a_day() {
+    let (_site, world) = world().await;
     let start = i64::try_from(world.now().0).unwrap();
     let go_to = |at_ms: i64| world.advance_ms(at_ms - i64::try_from(world.now().0).unwrap());
     let is_closed_today = is_closed(&world).await;
@@ -167,5 +183,5 @@ async fn large_payment_to_a_new_recipient_needs_three_treasurers_and_a_day() {
     assert_eq!(reason["code"], "closed", "{}", refused.json);
     assert_eq!(reason["remedy"], "Submit on a working day in Zurich.");
     refused.fails(403, "policy_rejected");
-    world.post(KEYS, &key("by a client")).await.fails(403, "policy_rejected");
+    world.post(KEYS, &custody::key("by-a-client")).await.fails(403, "policy_rejected");
 }
