@@ -33,6 +33,8 @@ const BY_HAND: &[(&str, usize)] = &[
     ("performance.md", 8),
     // Builds in a crate of the reader, with the tools that it uses.
     ("policy-authors.md", 1),
+    // Builds two guests, one with a compiler from npm's registry; `scripts/test` runs it.
+    ("tutorials/treasury.md", 1),
 ];
 
 /// The programs, as the pages and as the tests call them.
@@ -453,4 +455,5 @@ pages! {
     first_policy: "tutorials/first-policy.md",
     first_signature: "tutorials/first-signature.md",
     production_set_up: "tutorials/production.md",
+    rule_of_a_treasury: "tutorials/treasury.md",
 }
