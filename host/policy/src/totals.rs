@@ -44,12 +44,12 @@ impl Known<'_> {
 
 /// The recorded facts, with velocity facts raised to these totals. `None` if none is lower.
 fn raised(facts: &[FactRead], totals: &SpendingTotals) -> Option<Vec<(String, String)>> {
-    let recorded = |fact: &FactRead| Some((fact.name.clone(), number(fact.value.as_deref())?));
-    let recorded: BTreeMap<_, _> = facts.iter().filter_map(recorded).collect();
-    let is_lower = |fact: &FactRead| recorded.get(&fact.name).copied() < totals.get(&fact.name);
+    let is_lower = |fact: &FactRead| number(fact.value.as_deref()) < totals.get(&fact.name);
     if !facts.iter().any(is_lower) {
         return None;
     }
+    let recorded = |fact: &FactRead| Some((fact.name.clone(), number(fact.value.as_deref())?));
+    let recorded: BTreeMap<_, _> = facts.iter().filter_map(recorded).collect();
     let others = facts.iter().filter(|fact| totals.get(&fact.name).is_none());
     let others = others.filter_map(|fact| Some((fact.name.clone(), fact.value.clone()?)));
     // Also those that were not read: with other totals a policy may read more of them.
