@@ -46,7 +46,7 @@ pub struct PaidProof {
 }
 
 impl PaidProof {
-    /// The decision, whose signatures are not verified; `None` if there is none in the envelope.
+    /// The decision in the envelope; its signatures are not verified. `None` if the envelope holds no decision.
     #[must_use]
     pub fn unverified_decision(&self) -> Option<AdmissionDecision> {
         serde_json::from_slice(&self.decision.payload(PAYLOAD_TYPE).ok()?).ok()
