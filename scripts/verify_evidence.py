@@ -234,7 +234,7 @@ FORMS = {
     "registered": "person?:text attributes?:any",
     "credential": "salt:hex sha256:hex",
     "slot": "key_ref:text key_id:hex",
-    "outcome": """decision:text bundle_id:text bundle_hash:hex reasons:[said] obligations:[said] facts:[fact] proven_by?:[paid] quorum:quorum input_hash:hex
+    "outcome": """decision:text bundle_id:text bundle_hash:hex reasons:[said] obligations:[said] facts:[fact] proven_by?:[paid] documents?:[envelope] quorum:quorum input_hash:hex
         output_hash:hex fuel_used:int fault?:fault""",
     "said": "code:text operands?:[operand]",
     "operand": "name:text value:text",
@@ -925,10 +925,9 @@ def check_facts(roots, events, report):
     for event in events:
         for fact in (event["change"].get("policy") or {}).get("facts", []):
             allowed = roots.get("facts", {}).get(fact["name"])
-            if allowed is None and fact["name"] not in PAID:
-                unknown.add(fact["name"])
-            elif allowed is None:
-                continue
+            if allowed is None:
+                if fact["name"] not in PAID and not fact["name"].startswith("document."):
+                    unknown.add(fact["name"])
             else:
                 need(fact.get("value") in allowed, f"`{fact['name']}` is not a value that the roots allow")
                 known += 1
@@ -986,6 +985,37 @@ def check_paid(roots, submission, events, report):
             proved += 1
     if proved:
         report.holds("earlier payments", f"{proved} facts follow from decisions and signatures on them")
+
+
+DOCUMENTS_MAX = 8
+
+
+def check_documents(roots, events, report):
+    """The documents that a policy read have the hashes that it recorded, had not expired, and are signed."""
+    roles = {role["role"]: role for role in roots.get("documents", [])}
+    n_read = 0
+    for event in events:
+        outcome = event["change"].get("policy") or {}
+        facts = {fact["name"]: fact["value"] for fact in outcome.get("facts", [])}
+        read = {name: value for name, value in facts.items() if name.startswith("document.") and value is not None}
+        envelopes = outcome.get("documents", [])
+        need(len(envelopes) == len(read) and len(read) <= DOCUMENTS_MAX, "the documents are not those that the policy read")
+        for envelope in envelopes:
+            need(envelope["payloadType"] == "application/vnd.svc.document.v1+json", "a document of another type")
+            payload = base64.b64decode(envelope["payload"], validate=True)
+            document = json.loads(payload, object_pairs_hook=unique)
+            name = document["name"]
+            need(read.pop(f"document.{name}", None) == hashlib.sha256(payload).hexdigest(), f"another document `{name}` than the policy read")
+            need(int(facts["time.now_ms"]) <= document["not_after_ms"], f"the document `{name}` had expired")
+            n_read += 1
+            if roles:
+                role = roles.get(name, {"keys": [], "threshold": 1})
+                n_signers = len(signers_of(envelope, payload, role["keys"]))
+                need(n_signers >= role["threshold"], f"the document `{name}` is not signed by its role")
+    if n_read:
+        report.holds("policy documents", f"{n_read} have the hashes that the policy read, and had not expired")
+        if not roles:
+            report.not_checked("policy documents", "their signatures: the roots name no keys in `documents`")
 
 
 def unpadded(text):
@@ -1097,20 +1127,23 @@ def check_approvals(roots, submission, events, report):
         report.holds("approvals", f"{signed} signed by their approvers")
 
 
+def signers_of(envelope, payload, keys):
+    """The ids of those of these keys that signed the envelope."""
+    known = {sha256(b"svc/key/v1", bytes.fromhex(key))[:32]: key for key in keys}
+    signed = dsse(envelope["payloadType"], payload)
+    signatures = [one for one in envelope["signatures"] if one["keyid"] in known]
+    valid = [ed25519(known[one["keyid"]], base64.b64decode(one["sig"]), signed) for one in signatures]
+    need(all(valid), "the signature of a trusted key is wrong")
+    return {one["keyid"] for one in signatures}
+
+
 def signed_payload(roots, envelope):
     """The bytes of a decision that enough authorities signed."""
     kind = "application/vnd.svc.admission-decision.v2+json"
     need(envelope["payloadType"] == kind, "another payload")
     payload = base64.b64decode(envelope["payload"], validate=True)
-    authorities = {sha256(b"svc/key/v1", bytes.fromhex(key))[:32]: key for key in roots["authorities"]}
-    valid = [
-        ed25519(authorities[one["keyid"]], base64.b64decode(one["sig"]), dsse(kind, payload))
-        for one in envelope["signatures"]
-        if one["keyid"] in authorities
-    ]
-    need(all(valid), "the signature of an authority is wrong")
-    need(len(envelope["signatures"]) <= len(authorities), "the decision has more signatures than there are authorities")
-    signers = {one["keyid"] for one in envelope["signatures"] if one["keyid"] in authorities}
+    need(len(envelope["signatures"]) <= len(set(roots["authorities"])), "the decision has more signatures than there are authorities")
+    signers = signers_of(envelope, payload, roots["authorities"])
     threshold = roots.get("authority_threshold", 1)
     need(1 <= threshold <= len(signers), "too few authorities signed the decision")
     return payload
@@ -1438,6 +1471,7 @@ def verify(roots, document, logs=()):
     report.holds("policy", shown)
     check_facts(roots, events, report)
     check_paid(roots, submission, events, report)
+    check_documents(roots, events, report)
     check_approvals(roots, submission, events, report)
     if signed:
         at_ms = next(event["at_ms"] for event in events if event["change"] is signed)

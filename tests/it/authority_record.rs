@@ -8,9 +8,9 @@ use crate::harness::cluster::Cluster;
 use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, request};
 use crate::harness::samples::{approval, payment, with};
 use crate::harness::strace::Faults;
+use gateway_domain::dsse::Role;
 use gateway_domain::ids::Hex32;
 use gateway_policy::TrustPolicy;
-use gateway_policy::bundle::Role;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, SqliteConnection};
 use std::fs;
@@ -154,7 +154,7 @@ fn restarted_authority_decides_nothing_by_a_bundle_older_than_the_one_that_decid
     let folder = cluster.folder().to_owned();
     let author = Hex32::new(bundle_key(1).verifying_key().to_bytes());
     let role = Role { role: "author".into(), threshold: 1, keys: [author].into() };
-    let trust = TrustPolicy { roles: vec![role], revoked: [].into() };
+    let trust = TrustPolicy { documents: Vec::new(), roles: vec![role], revoked: [].into() };
     fs::write(folder.join("trust.json"), serde_json::to_vec(&trust).unwrap()).unwrap();
     for sequence in [8, 9] {
         write_folder(&folder.join(format!("bundle-{sequence}")), &release(sequence, &bundle_key(1)));

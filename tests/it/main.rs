@@ -44,6 +44,7 @@ mod output;
 mod paid;
 mod payments_key;
 mod policies;
+mod policy_documents;
 mod postponed;
 mod providers;
 mod race;

@@ -9,11 +9,11 @@ use crate::harness::forged::Forger;
 use crate::harness::process::{SIGN, post, publish_step, request};
 use crate::harness::samples::{approval, path, payment, publication, submit, with};
 use crate::harness::world::World;
+use gateway_domain::dsse::Role;
 use gateway_domain::ids::Hex32;
 use gateway_evidence::roots::RootsFile;
 use gateway_evidence::{Roots, Verdict};
 use gateway_policy::TrustPolicy;
-use gateway_policy::bundle::Role;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, SqliteConnection};
 use std::fs;
@@ -93,9 +93,9 @@ const LIES: [Lie; 6] = [
 ];
 
 /// With KEEP_LIES, the documents are kept for the verifiers in other languages, as those of `evidence::lies` are.
-fn keep(roots: &RootsFile, documents: &[(Verdict, Value)]) {
+pub(crate) fn keep(what: &str, roots: &RootsFile, documents: &[(Verdict, Value)]) {
     let Some(folder) = std::env::var_os("KEEP_LIES") else { return };
-    let folder = Path::new(&folder).join(format!("earlier payments {}", std::process::id()));
+    let folder = Path::new(&folder).join(format!("{what} {}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("roots.json"), json!(roots).to_string()).unwrap();
     let line = |(verdict, document)| json!({ "verdict": verdict, "document": document }).to_string() + "\n";
@@ -125,7 +125,7 @@ async fn evidence_shows_that_the_facts_follow_from_the_earlier_payments() {
         assert!(report.findings().any(|finding| finding.at.starts_with(&at)), "{what}: {report:#?}");
         documents.push((report.verdict(), forged));
     }
-    keep(&file, &documents);
+    keep("earlier payments", &file, &documents);
 }
 
 async fn published(world: &World, view: &Value) {
@@ -151,7 +151,7 @@ fn cluster() -> Cluster {
     let folder = cluster.folder().to_owned();
     let author = Hex32::new(key(1).verifying_key().to_bytes());
     let role = Role { role: "author".into(), threshold: 1, keys: [author].into() };
-    let trust = TrustPolicy { roles: vec![role], revoked: [].into() };
+    let trust = TrustPolicy { documents: Vec::new(), roles: vec![role], revoked: [].into() };
     fs::write(folder.join("trust.json"), serde_json::to_vec(&trust).unwrap()).unwrap();
     write_folder(&folder.join("bundle"), &paid_bundle(9, &key(1)));
     let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();

@@ -103,6 +103,7 @@ impl Shared {
             bundle: bundles.join("payment-guard"),
             trust_roots: roots.clone(),
             activation: None,
+            documents: None,
             candidate: None,
             pins: Pins::default(),
             allows_development: true,

@@ -3,6 +3,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use gateway_domain::intent::{Intent, KeyCreate};
+use gateway_domain::policy::Missing;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,6 +28,8 @@ pub enum WarningCode {
     IdempotencyMismatch,
     /// The key is not in the epoch that the request is fenced to, and never will be: execution will fail.
     EpochFenceMismatch,
+    /// The policy needs approvals of a group that the people in the registry of approvers cannot fill.
+    GroupCannotBeFilled,
     /// The texts are no content ids or no root of the helpers' contributions: they were recorded, and the nodes do not compare them.
     ContributionsNotCompared,
     /// The signature profile is an alias; the key has the profile that it stands for.
@@ -58,6 +61,15 @@ impl Warning {
     pub fn stale_fence() -> Self {
         let message = "epoch_fence_token_hex is not the key's active epoch root: execution will fail";
         Self::new(WarningCode::EpochFenceMismatch, "/epoch_fence_token_hex", message)
+    }
+
+    /// The warning that the people in the registry cannot fill a group of the policy's quorum.
+    #[must_use]
+    pub fn unfillable_group(missing: &Missing) -> Self {
+        let message = format!(
+            "if everyone in the registry of approvers approved, the quorum would still lack {missing}: add people, or cancel the operation"
+        );
+        Self::new(WarningCode::GroupCannotBeFilled, "", message)
     }
 
     /// The warnings that a recovery states contributions that the nodes do not compare.

@@ -6,6 +6,7 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::SpendingTotals;
+use gateway_domain::policy::document::DocumentError;
 use gateway_domain::policy::paid::PaidError;
 use gateway_policy::{BundleError, Disagreement, RepeatError, Superseded};
 use gateway_sqlite::{OpenError, SizeFileError, WriteError};
@@ -78,6 +79,9 @@ pub enum Unverified {
     /// An earlier payment that a fact counts is not proved.
     #[error(transparent)]
     Paid(#[from] PaidError),
+    /// A document that the policy read is not trusted, or older than one before.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// The policy denies the payment with the amounts that the authority admitted, which are higher than the facts.
     #[error("the authority admitted more than the policy read: {why}")]
     Spent {
@@ -195,6 +199,12 @@ pub(crate) enum Stop {
 impl From<Unverified> for Stop {
     fn from(refused: Unverified) -> Self {
         Self::Refused(refused)
+    }
+}
+
+impl From<DocumentError> for Stop {
+    fn from(error: DocumentError) -> Self {
+        Self::Refused(error.into())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::error::Unverified;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::document::DocumentError;
+use gateway_domain::policy::{Recorded, SignedDocument};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{BundleError, BundleOffer, CompiledBundles, Trust, TrustedBundle, TrustedBundles};
 use std::sync::Arc;
@@ -28,6 +30,11 @@ impl Policies {
         let bundle = self.0.find(hash).ok_or(Unverified::BundleUnknown { bundle_hash: hash })?;
         self.0.check(&bundle, now)?;
         Ok(bundle)
+    }
+
+    /// The documents of an evaluation, if their signatures are trusted now.
+    pub(crate) fn documents(&self, policy: &Recorded) -> Result<Vec<Arc<SignedDocument>>, DocumentError> {
+        self.0.documents(&policy.documents)
     }
 
     pub(crate) fn is_pinned(&self, hash: Hex32) -> bool {

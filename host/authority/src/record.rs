@@ -1,4 +1,4 @@
-//! The authority's record: what it decided, and under which bundles, so that neither a gateway that hides payments from it nor a
+//! The authority's record: what it decided, and under which bundles and documents, so that neither a gateway that hides payments from it nor a
 //! restart makes it forget.
 //!
 //! Each decision is checked against the record and written to it in one transaction, one after another, and is durable before its
@@ -11,6 +11,7 @@ use crate::row::integer;
 use crate::verified::Verified;
 use gateway_domain::error_chain;
 use gateway_domain::policy::spending::VELOCITY;
+use gateway_spending::documents;
 use gateway_sqlite::{ApplicationId, Connection, Database, Job, Migration, Options, SizeFile, State, schema};
 use parking_lot::Mutex;
 use std::path::Path;
@@ -20,6 +21,7 @@ const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCa");
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "record", sql: include_str!("../migrations/0001_record.sql") },
     Migration { version: 2, name: "spending", sql: gateway_spending::SCHEMA },
+    Migration { version: 3, name: "documents", sql: documents::SCHEMA },
 ];
 
 /// What an authority keeps of its decisions.
@@ -29,7 +31,7 @@ pub struct Record(Kind);
 #[derive(Debug)]
 enum Kind {
     Durable { database: Database<Known>, size_file: SizeFile },
-    Memory(Mutex<Marks>),
+    Memory(Mutex<(Marks, documents::Marks)>),
 }
 
 impl Record {
@@ -73,9 +75,11 @@ impl Record {
                 Ok(size_file.raise(n_decisions).map_err(RecordFailure::from)?)
             }
             Kind::Memory(marks) => {
-                let mut marks = marks.lock();
-                if let Some(raised) = verified.raise(&marks)? {
-                    *marks = raised;
+                let (bundles, documents) = &mut *marks.lock();
+                let raised = verified.raise(bundles)?;
+                documents.extend(documents.raised(&verified.documents, verified.now)?);
+                if let Some(raised) = raised {
+                    *bundles = raised;
                 }
                 Ok(())
             }
@@ -114,6 +118,7 @@ async fn n_decisions(conn: &mut Connection) -> Result<u64, sqlx::Error> {
 #[derive(Clone, Debug)]
 struct Known {
     marks: Marks,
+    documents: documents::Marks,
     n_decisions: u64,
 }
 
@@ -121,7 +126,11 @@ impl State for Known {
     async fn load(conn: &mut Connection) -> Result<Self, sqlx::Error> {
         let loaded = async {
             payments::check_rows(conn).await?;
-            Ok(Self { marks: Marks::load(conn).await?, n_decisions: n_decisions(conn).await? })
+            Ok(Self {
+                marks: Marks::load(conn).await?,
+                documents: documents::Marks::load(conn).await?,
+                n_decisions: n_decisions(conn).await?,
+            })
         };
         loaded.await.map_err(|error: RecordError| match error {
             RecordError::Read(error) => error,
@@ -151,6 +160,7 @@ impl Admit {
     async fn run(&self, conn: &mut Connection, known: &mut Known) -> Result<u64, Stop> {
         let Self(verified) = self;
         let raised = verified.raise(&known.marks)?;
+        let documents = known.documents.raised(&verified.documents, verified.now)?;
         let decided = Decided::of(&verified.operation);
         let mut earlier = None;
         if let Some(decided) = &decided {
@@ -161,13 +171,15 @@ impl Admit {
                 verified.check_totals(totals)?;
             }
         }
-        if raised.is_none() && decided.is_none() {
+        if raised.is_none() && documents.is_empty() && decided.is_none() {
             return Ok(known.n_decisions);
         }
         if let Some(marks) = raised {
             marks.store(conn).await?;
             known.marks = marks;
         }
+        documents.store(conn).await?;
+        known.documents.extend(documents);
         if let Some(decided) = decided {
             decided.record(conn, verified.now, earlier).await?;
         }

@@ -144,10 +144,14 @@ fn error(unverified: &Unverified) -> ErrorAnswer {
         }
         Unverified::Times { .. }
         | Unverified::NotRepeated(
-            RepeatError::TooManyFacts | RepeatError::OtherFacts | RepeatError::OtherFuel { .. },
+            RepeatError::TooManyFacts
+            | RepeatError::Document(_)
+            | RepeatError::OtherFacts
+            | RepeatError::OtherFuel { .. },
         )
         | Unverified::Policy(_)
         | Unverified::Paid(_)
+        | Unverified::Document(_)
         | Unverified::Canonical(_) => ErrorAnswer::new(StatusCode::FORBIDDEN, "decision_disputed", message),
     }
 }

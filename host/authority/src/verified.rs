@@ -7,7 +7,7 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{Moment, Paid, Recorded, SpendingTotals};
+use gateway_domain::policy::{Moment, Paid, Recorded, SignedDocument, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{Known, KnownKey, RepeatError, Superseded, TotalsError, TrustedBundle};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub struct Verified {
     pub(crate) is_pinned: bool,
     /// What the proofs of earlier payments say.
     pub(crate) paid: Option<Paid>,
+    /// The documents that the policy read.
+    pub(crate) documents: Vec<Arc<SignedDocument>>,
 }
 
 impl Verified {
@@ -37,7 +39,8 @@ impl Verified {
     /// Checks the payment against what the authority admitted.
     pub(crate) fn check_totals(&self, totals: SpendingTotals) -> Result<(), Unverified> {
         let asked = self.operation.request(Moment::Admission, &self.operation.approvals);
-        let known = known(self.rules.clone(), &self.operation, self.key.as_ref(), self.paid, self.now);
+        let (rules, documents) = (self.rules.clone(), self.documents.clone());
+        let known = known(rules, &self.operation, self.key.as_ref(), self.paid, documents, self.now);
         let checked = known.check_totals(self.bundle.evaluator(), &asked, &self.recorded, &totals);
         checked.map_err(|error| match error {
             TotalsError::Host(fault) => RepeatError::Host(fault).into(),
@@ -52,6 +55,7 @@ pub(crate) fn known<'a>(
     operation: &'a Operation,
     key: Option<&'a CustodyKey>,
     paid: Option<Paid>,
+    documents: Vec<Arc<SignedDocument>>,
     now: EpochMs,
 ) -> Known<'a> {
     let has_key = operation.intent.operation_type() != OperationType::KeyCreate;
@@ -62,6 +66,7 @@ pub(crate) fn known<'a>(
         submitter: &operation.submitter,
         approvals: &operation.approvals,
         paid,
+        documents,
         now: Some(now),
     }
 }

@@ -114,7 +114,8 @@ impl Verifier {
         let required_approvals = self.n_required(operation.intent.operation_type());
         let rules = Rules { required_approvals, ..self.rules.clone() };
         let paid = self.paid(&operation, request, now)?;
-        let known = known(rules.clone(), &operation, request.key.as_ref(), paid, now);
+        let documents = self.policies.documents(&request.policy)?;
+        let known = known(rules.clone(), &operation, request.key.as_ref(), paid, documents.clone(), now);
         known.check_outcome(&policy)?;
         self.check_ages(&operation, &policy, now)?;
         known.check_facts(&policy.facts)?;
@@ -137,6 +138,7 @@ impl Verifier {
             decision,
             rules,
             paid,
+            documents,
         })
     }
 

@@ -11,6 +11,7 @@ mod build;
 mod cargo;
 mod create;
 mod diff;
+mod document;
 mod error;
 mod inspect;
 mod key;
@@ -154,6 +155,21 @@ enum Command {
         #[command(flatten)]
         gateway: activate::GatewayArgs,
     },
+    /// Sign a document that policies read, such as exchange rates (the gateway's setting policy_documents)
+    #[command(
+        after_help = "The trust roots name in `documents` who signs which document. The same command with another key adds a \
+                      signature."
+    )]
+    Document {
+        #[command(flatten)]
+        unsigned: document::Unsigned,
+        /// A key file; may be repeated, once for each signer
+        #[arg(long = "key", value_name = "FILE", required = true)]
+        keys: Vec<PathBuf>,
+        /// The file to write, NAME.json
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
     /// Sign a record that makes a gateway return to an earlier bundle (its setting policy_activation)
     Rollback {
         #[command(flatten)]
@@ -251,6 +267,10 @@ fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(Lines, boo
         Command::Pack { dir, file } => success(json, &layout::pack(&source::read(&dir.dir)?, file)?),
         Command::Activate { dir, into, trust, gateway } => {
             success(json, &activate::activate(&dir.dir, into, trust, gateway, now)?)
+        }
+        Command::Document { unsigned, keys, out } => {
+            let keys = keys.iter().map(|file| key::load(file)).collect::<Result<Vec<_>, _>>()?;
+            success(json, &document::sign(unsigned, &keys, out)?)
         }
         Command::Rollback { rollback, keys, out } => {
             let keys = keys.iter().map(|file| key::load(file)).collect::<Result<Vec<_>, _>>()?;

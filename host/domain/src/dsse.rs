@@ -5,7 +5,7 @@ use crate::ids::Hex32;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A signed payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,18 @@ pub struct Signature {
     pub keyid: String,
     /// Base64 of the 64 signature bytes.
     pub sig: String,
+}
+
+/// A role in which people sign, for example `author` or `security`, or `rates` for the document of this name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Role {
+    /// The name of the role.
+    pub role: String,
+    /// How many different keys of the role must sign; at least 1.
+    pub threshold: usize,
+    /// Ed25519 public keys, hexadecimal. To replace a key, list the old and the new one for a while.
+    pub keys: BTreeSet<Hex32>,
 }
 
 /// Trusted keys, by [`key_id`].

@@ -2,6 +2,7 @@
 
 pub mod compare;
 mod decision_id;
+pub mod document;
 pub mod facts;
 mod fault;
 mod input;
@@ -11,6 +12,7 @@ pub mod spending;
 
 use crate::binding::ClientBinding;
 use crate::canonical;
+use crate::dsse::Envelope;
 use crate::ids::{Hex32, KeyRef, Tenant};
 use crate::intent::Intent;
 use crate::names::{self, names_person};
@@ -19,6 +21,7 @@ use std::collections::BTreeSet;
 
 pub use crate::approval::Approval;
 pub use decision_id::{DecisionId, InvalidDecisionId};
+pub use document::SignedDocument;
 pub use facts::Facts;
 pub use fault::{Fault, FaultKind};
 pub use input::Input;
@@ -295,6 +298,9 @@ pub struct Outcome {
     /// The earlier payments that prove those `recipient.*`; empty if it read none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub proven_by: Vec<PaidProof>,
+    /// The documents whose hashes are the facts `document.*`; empty if it read none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub documents: Vec<Envelope>,
     /// The approvals that count.
     pub quorum: Quorum,
     /// Digest of the request.
@@ -319,6 +325,9 @@ pub struct Recorded {
     /// The earlier payments that prove those `recipient.*`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub proven_by: Vec<PaidProof>,
+    /// The documents whose hashes are the facts `document.*`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub documents: Vec<Envelope>,
     /// The number of approvals that the outcome requires, the deployment's minimum included.
     pub required_approvals: u32,
     /// Wasm fuel the evaluation used.
@@ -327,10 +336,11 @@ pub struct Recorded {
 
 impl From<&Outcome> for Recorded {
     fn from(outcome: &Outcome) -> Self {
-        let Outcome { facts, proven_by, quorum, fuel_used, .. } = outcome;
+        let Outcome { facts, proven_by, documents, quorum, fuel_used, .. } = outcome;
         Self {
             facts: facts.clone(),
             proven_by: proven_by.clone(),
+            documents: documents.clone(),
             required_approvals: quorum.required,
             fuel_used: *fuel_used,
         }
@@ -352,6 +362,12 @@ impl Outcome {
         let output = Output { decision: *decision, reasons, obligations, quorum };
         // The value has no floating-point number, so it has a canonical form.
         canonical::digest("svc/policy-output/v2", &output).unwrap_or(Hex32::ZERO)
+    }
+
+    /// The facts that it read, with its documents, to evaluate again. A document that cannot be read is left out.
+    #[must_use]
+    pub fn recorded_facts(&self) -> Facts {
+        Facts::recorded(&self.facts, &document::parse_all(&self.documents).unwrap_or_default())
     }
 
     /// The outcome with the proofs of the facts that it read, if these prove one.

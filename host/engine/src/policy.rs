@@ -21,7 +21,7 @@ use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::{self, facts_for};
 use gateway_domain::policy::paid::{self, Paid, PaidProof};
 use gateway_domain::policy::spending::{self, Parties, VELOCITY};
-use gateway_domain::policy::{self, DecisionId, Moment, SpendingTotals};
+use gateway_domain::policy::{self, DecisionId, Missing, Moment, SpendingTotals};
 use std::collections::BTreeMap;
 
 /// Payments that are looked up if the decisions on the first ones are of authorities whose keys are no longer pinned.
@@ -65,6 +65,7 @@ impl Inner {
             Some(count) => facts.with_pending(count),
             None => facts,
         };
+        let facts = facts.with_documents(&self.ports.policy.documents(), now);
         let (facts, proofs) = match assumed {
             Some(assumed) => (facts.assuming(assumed), Vec::new()),
             None => (facts, proofs),
@@ -87,6 +88,27 @@ impl Inner {
         let required =
             if is_waived { 0 } else { self.required_approvals(&operation.intent, &operation.submitter) };
         self.evaluate(operation.request(moment, approvals), key, spending, required).await
+    }
+
+    /// The people whom groups of the outcome would lack even if everyone in the registry approved. Empty if others may approve too, and if the
+    /// policy has no answer for so many.
+    pub(crate) async fn unfillable(
+        &self,
+        request: policy::Request<'_>,
+        key: Option<&CustodyKey>,
+        spending: Option<SpendingRead>,
+        required: u32,
+        outcome: &policy::Outcome,
+    ) -> Result<Vec<Missing>, Unavailable> {
+        let now = self.ports.clock.now();
+        let everyone = self.rules.signed_approvals.everyone(request.tenant, now);
+        let Some(everyone) = everyone.filter(|_| !outcome.quorum.groups.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let asked = policy::Request { moment: Moment::Preview, approvals: &everyone, ..request };
+        let outcome = self.evaluate(asked, key, spending, required).await?;
+        let missing = if outcome.fault.is_some() { Vec::new() } else { outcome.quorum.missing() };
+        Ok(missing.into_iter().filter(|missing| missing.group.is_some()).collect())
     }
 
     /// The reasons that the policy declares as reasons to deny; all of them if it declares none of them so.

@@ -18,7 +18,7 @@ use gateway_domain::intent::Intent;
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, Operation, Outcome};
 use gateway_domain::policy::spending::Parties;
-use gateway_domain::policy::{self, Facts, PaidProof, SpendingTotals};
+use gateway_domain::policy::{self, Facts, PaidProof, SignedDocument, SpendingTotals};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -337,6 +337,9 @@ pub trait EvaluatePolicy: Send + Sync {
 
     /// What this bundle's manifest says of a reason; `None` if it does not declare it, or the bundle is no longer the active one.
     fn declared(&self, bundle_hash: Hex32, code: &str) -> Option<Declared>;
+
+    /// The documents that policies find, each name once. They are trusted; some may have expired.
+    fn documents(&self) -> Arc<[Arc<SignedDocument>]>;
 
     /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
     /// offered only then.

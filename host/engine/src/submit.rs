@@ -16,7 +16,7 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::key::fit::{check_keys, fence_holds};
 use gateway_domain::key::transitions::Keys;
 use gateway_domain::operation::{Action, KeySlot, Submission, open};
-use gateway_domain::policy::{self, Moment};
+use gateway_domain::policy::{self, Missing, Moment};
 
 /// A parsed request to create an operation.
 #[derive(Clone, Debug)]
@@ -52,13 +52,22 @@ pub struct Submitted {
     pub body_differs: bool,
     /// Whether the epoch fence does not hold, so that execution will fail; false for a replay.
     pub fence_is_stale: bool,
+    /// The people whom groups of the policy lack, and whom no one in the registry can be; empty for a replay.
+    pub unfillable: Vec<Missing>,
     /// The client's quota. `None` for a replay, which takes no token, and while the limit is off.
     pub quota: Option<Quota>,
 }
 
 impl Submitted {
     const fn replay(record: Record, body_differs: bool) -> Self {
-        Self { record, replayed: true, body_differs, fence_is_stale: false, quota: None }
+        Self {
+            record,
+            replayed: true,
+            body_differs,
+            fence_is_stale: false,
+            unfillable: Vec::new(),
+            quota: None,
+        }
     }
 }
 
@@ -137,6 +146,7 @@ pub(crate) struct NewOperation<'e> {
     pub(crate) keys: Keys,
     token: Option<Token>,
     fence_is_stale: bool,
+    unfillable: Vec<Missing>,
 }
 
 /// The id, lock and key of an operation that does not exist yet, before the policy is evaluated.
@@ -222,10 +232,11 @@ impl Inner {
         let required = self.required_approvals(&submit.intent, &submit.submitter);
         let parties = self.parties(&submit.tenant, &submitter, key.key_id, &submit.intent);
         let spending = self.spending(parties).await?;
-        let policy = self.evaluate(request, keys.subject.as_ref(), spending, required).await?;
+        let policy = self.evaluate(request, keys.subject.as_ref(), spending.clone(), required).await?;
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, submit.asked(), &request, policy, token).await?);
         }
+        let unfillable = self.unfillable(request, keys.subject.as_ref(), spending, required, &policy).await?;
         let Submit { tenant, body_digest, unknown_fields, .. } = submit.clone();
         let submission = Submission {
             operation_id: id,
@@ -239,7 +250,8 @@ impl Inner {
             unknown_fields,
             policy,
         };
-        let new = NewOperation { engine: self, lock, submission, claim, keys, token, fence_is_stale };
+        let new =
+            NewOperation { engine: self, lock, submission, claim, keys, token, fence_is_stale, unfillable };
         Ok(Prepared::New(Box::new(new)))
     }
 
@@ -340,13 +352,13 @@ impl NewOperation<'_> {
     /// # Errors
     /// [`EngineError`]: `Conflict`, `RateLimited`, `Unavailable`.
     pub(crate) async fn create(self) -> Result<Submitted, EngineError> {
-        let Self { engine, lock, submission, claim, keys, token, fence_is_stale } = self;
+        let Self { engine, lock, submission, claim, keys, token, fence_is_stale, unfillable } = self;
         let events = open(submission, engine.ports.clock.now());
         let mut session = Session::open(engine, lock, events, claim, keys, token)?;
         session.drive_or_wait().await?;
         let quota = session.quota();
         let record = session.into_record();
-        Ok(Submitted { record, replayed: false, body_differs: false, fence_is_stale, quota })
+        Ok(Submitted { record, replayed: false, body_differs: false, fence_is_stale, unfillable, quota })
     }
 }
 

@@ -9,25 +9,28 @@
 //!   "logs": ["<origin>+<key id>+<key>: a verifier key as in C2SP signed-note"],
 //!   "keys": { "<key_id>": "<profile>:<public key>" },
 //!   "bundles": ["<bundle_hash>"],
+//!   "documents": [{ "role": "rates", "threshold": 1, "keys": ["<64 hexadecimal: Ed25519 public key>"] }],
 //!   "facts": { "<name of a policy fact>": ["<an allowed value>"] },
 //!   "approvers": { "format": "svc/approvers/v2", … },
 //!   "signed_approvals": "required"
 //! }
 //! ```
 //!
-//! `authority_threshold`, `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is
+//! `authority_threshold`, `keys`, `bundles`, `documents`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is
 //! trusted because the nodes or the log signed for it. Without `bundles`, any bundle is accepted. Facts that are not
 //! listed, and without `approvers` the signatures of approvals, are not checked.
 
 use gateway_domain::admission::{Authorities, AuthoritiesError};
 use gateway_domain::approval::{Approvers, ApproversFile, RegistryError};
+use gateway_domain::dsse::Role;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::json::NotJson;
 use gateway_domain::log::VerifierKey;
 use gateway_domain::log::note::VerifierKeyError;
+use gateway_domain::policy::document::{DocumentError, DocumentRoles};
 use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The file's `format`.
 pub const FORMAT: &str = "svc/evidence-roots/v1";
@@ -53,6 +56,9 @@ pub struct RootsFile {
     /// The policy bundles that may decide; empty allows any.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub bundles: Vec<Hex32>,
+    /// Those who sign the documents that policies read: a role for each name.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub documents: Vec<Role>,
     /// The allowed values of policy facts, by name of the fact.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub facts: BTreeMap<String, Vec<String>>,
@@ -82,6 +88,7 @@ pub struct Roots {
     pub(crate) logs: Vec<VerifierKey>,
     pub(crate) keys: BTreeMap<KeyId, String>,
     pub(crate) bundles: Vec<Hex32>,
+    pub(crate) documents: DocumentRoles,
     pub(crate) facts: BTreeMap<String, Vec<String>>,
     pub(crate) approvers: Option<Approvers>,
     pub(crate) requires_signatures: bool,
@@ -105,6 +112,9 @@ pub enum RootsError {
     /// The registry of approvers is invalid.
     #[error("the registry of approvers is invalid: {0}")]
     Approvers(#[from] RegistryError),
+    /// A role of documents is invalid.
+    #[error("the roles of documents are invalid: {0}")]
+    Documents(#[from] DocumentError),
     /// Signatures are required without approvers to verify them.
     #[error("`signed_approvals` is `required`, but there are no `approvers`")]
     NoApprovers,
@@ -140,6 +150,7 @@ impl Roots {
             logs: file.logs.iter().map(|key| key.parse()).collect::<Result<_, _>>()?,
             keys: file.keys,
             bundles: file.bundles,
+            documents: DocumentRoles::new(&file.documents, &BTreeSet::new())?,
             facts: file.facts,
             approvers: file.approvers.map(Approvers::new).transpose()?,
             requires_signatures,

@@ -98,6 +98,7 @@ fn policy_sources(settings: &Settings) -> Sources {
         trust_roots: settings.policy.trust_roots.clone(),
         activation: settings.policy.activation.clone(),
         candidate: settings.policy.candidate.clone(),
+        documents: settings.policy.documents.clone(),
         pins: settings.policy.pins.clone(),
         allows_development: settings.general.profile == Profile::Development,
     }

@@ -5,9 +5,12 @@ use crate::log_signer::LogSigner;
 use crate::services::authority_keys;
 use crate::services::{deployment_rules, node_identities};
 use crate::settings::{Settings, SignedApprovals as SignedApprovalsSetting};
+use gateway_domain::dsse::Role;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
 use gateway_evidence::roots::{FORMAT, RootsFile, SignedApprovals};
+use gateway_policy::TrustPolicy;
+use gateway_policy::bundle::read_signed_file;
 use gateway_seal::key_file;
 use gateway_service::StartError;
 use gateway_service::output::{self, EXIT_UNCHECKED, Lines};
@@ -39,10 +42,21 @@ pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
         logs: vec![log.verifier_key().to_string()],
         keys: BTreeMap::new(),
         bundles: Vec::new(),
+        documents: Vec::new(),
         facts: BTreeMap::new(),
         approvers,
         signed_approvals,
     })
+}
+
+/// Those who sign documents by the trust roots, without revoked keys.
+fn document_roles(settings: &Settings) -> Result<Vec<Role>, StartError> {
+    let read = read_signed_file(&settings.policy.trust_roots, "trust roots");
+    let trust = read.and_then(|bytes| TrustPolicy::parse(&bytes));
+    let TrustPolicy { mut documents, revoked, .. } =
+        trust.map_err(|error| StartError::new("policy_trust_roots", error))?;
+    documents.iter_mut().for_each(|role| role.keys.retain(|key| !revoked.contains(key)));
+    Ok(documents)
 }
 
 /// Runs `evidence roots`, on request with what these settings say of policies.
@@ -52,6 +66,7 @@ pub(crate) fn print_roots(settings: &Settings, with_policy: bool) -> ExitCode {
         if with_policy {
             let facts = deployment_rules(settings).facts().into_iter();
             roots.facts = facts.map(|(name, value)| (name.to_owned(), vec![value])).collect();
+            roots.documents = document_roles(settings)?;
             roots.bundles = settings.policy.pins.iter().collect();
             if roots.bundles.is_empty() {
                 output::tell_line("`policy_pins` is empty: these roots accept every bundle");

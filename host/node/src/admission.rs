@@ -7,7 +7,7 @@ pub(crate) mod policy;
 pub(crate) mod verify;
 
 use crate::admission::approvals::check_registered;
-use crate::admission::policy::{check_facts, check_spending};
+use crate::admission::policy::{Proven, check_facts, check_spending, document_refused};
 use crate::admission::verify::{check_generation, check_named_key, verify};
 use crate::call::AdmitRequest;
 use crate::error::{NodeError, Stop, discarded, other_decision};
@@ -24,11 +24,11 @@ use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Intent, OperationType, Payment};
 use gateway_domain::operation::EffectStep;
-use gateway_domain::policy::Paid;
 use gateway_domain::policy::spending::{Parties, VELOCITY};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{Standing, TrustedBundle};
+use gateway_spending::documents;
 use gateway_sqlite::Connection;
 use gateway_threshold::PublicKeys;
 use std::sync::Arc;
@@ -141,10 +141,13 @@ impl Transact for StoreAdmission {
             let payments = || self.generations.payments(decision.epoch_root, decision.key_id, keys);
             check_generation(&request.intent, decision, keys, payments)?;
         }
-        let paid = check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
+        let proven = check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
         let (standing, kept) =
             store::bundles::check_standing(conn, decision.bundle_hash, self.is_pinned, self.now).await?;
-        self.check_spending(conn, keys.as_deref(), paid).await?;
+        let marks = documents::Marks::load(conn).await?;
+        let raised = marks.raised(&proven.documents, self.now).map_err(|error| document_refused(&error))?;
+        self.check_spending(conn, keys.as_deref(), proven).await?;
+        raised.store(conn).await?;
         if standing == Standing::Rises {
             store::bundles::activate(conn, decision.bundle_hash, &kept, self.now).await?;
         }
@@ -174,7 +177,7 @@ impl StoreAdmission {
         &self,
         conn: &mut Connection,
         keys: Option<&PublicKeys>,
-        paid: Option<Paid>,
+        proven: Proven,
     ) -> Result<(), Stop> {
         let Some((parties, _)) = self.parties() else { return Ok(()) };
         let evaluator = self.bundle.evaluator();
@@ -184,6 +187,6 @@ impl StoreAdmission {
         let parties = parties.that(|facts| evaluator.may_read_facts(facts));
         let totals = gateway_spending::read(conn, &parties, self.now, None).await?;
         let Self { config, bundle, statement, now, .. } = self;
-        Ok(check_spending(&config.settings, bundle, statement, keys, paid, &totals, *now)?)
+        Ok(check_spending(&config.settings, bundle, statement, keys, proven, &totals, *now)?)
     }
 }

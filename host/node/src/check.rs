@@ -22,6 +22,7 @@ use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_spending::documents;
 use gateway_sqlite::{Cell, Connection, Row};
 use std::borrow::Cow;
 
@@ -207,6 +208,8 @@ impl Checker<'_> {
             Table::LogEntry => self.check_log_entry(row).await,
             Table::Bundle => self.check_bundle(row).await,
             Table::BundleFile => self.check_bundle_file(row).await,
+            Table::Document if documents::is_intact(row) => Ok(()),
+            Table::Document => Err("the row was changed: `row_hash` does not match".into()),
             Table::Spending => check_spending(row),
             // Only rows that differ are read.
             Table::SpendingSums => Err("it is not the sum of the payments in `spending`".into()),
@@ -310,6 +313,7 @@ fn scope(table: Table, row: &Row) -> Scope {
         | Table::LogEntry
         | Table::Bundle
         | Table::BundleFile
+        | Table::Document
         | Table::Spending
         | Table::SpendingSums => Scope::Records,
     }

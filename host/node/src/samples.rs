@@ -17,7 +17,7 @@ use gateway_domain::intent::{
 use gateway_domain::key::{Epoch, FIRST_EPOCH};
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::policy::facts::Rules;
-use gateway_domain::policy::{Facts, Moment, Outcome, Recorded, Request};
+use gateway_domain::policy::{Facts, Moment, Outcome, Recorded, Request, SignedDocument};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::samples;
@@ -147,6 +147,8 @@ pub struct Case {
     pub bundle: Arc<TrustedBundle>,
     /// The facts that the policy gets.
     pub facts: BTreeMap<String, String>,
+    /// The documents that the policy gets, valid or not.
+    pub documents: Vec<Arc<SignedDocument>>,
     /// The number of approvals that the gateway requires.
     pub required_approvals: u32,
     /// Changes the outcome of the policy before the decision is signed, as a dishonest gateway does.
@@ -209,6 +211,7 @@ impl Case {
             submitter: samples::submitter("carol"),
             bundle,
             facts: facts(),
+            documents: Vec::new(),
             required_approvals: 2,
             forge: |_| (),
             decision,
@@ -245,7 +248,7 @@ impl Case {
     /// The policy's outcome, as the gateway records it.
     pub fn outcome(&self) -> Outcome {
         let evaluator = self.bundle.evaluator();
-        let facts = Facts::from_pairs(self.facts.clone());
+        let facts = Facts::from_pairs(self.facts.clone()).with_documents(&self.documents, EpochMs(0));
         let outcome = evaluator.evaluate(&self.policy_request(), &facts, evaluator.fuel_max());
         let mut outcome = outcome.raise_quorum_to(self.required_approvals);
         (self.forge)(&mut outcome);

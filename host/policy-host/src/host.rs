@@ -5,7 +5,7 @@ use crate::shadow::Shadow;
 use crate::worker_pool::{Busy, Lane, PerLane, WorkerPool};
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{Facts, FaultKind, Outcome, Request};
+use gateway_domain::policy::{Facts, FaultKind, Outcome, Request, SignedDocument};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Declared, EvaluatePolicy};
 use gateway_policy::bundle::{Declaration, Severity};
@@ -20,6 +20,8 @@ use tracing::Instrument;
 #[derive(Debug)]
 pub struct PolicyHost {
     active: RwLock<Option<Active>>,
+    /// The trusted documents, each name once. Some may have expired.
+    documents: RwLock<Arc<[Arc<SignedDocument>]>>,
     pools: PerLane<WorkerPool>,
     pub(crate) shadow: Shadow,
 }
@@ -45,7 +47,12 @@ impl PolicyHost {
     /// A host without a bundle. Until one is activated, every evaluation is a DENY with the fault `no_active_bundle`.
     #[must_use]
     pub fn new() -> Self {
-        Self { active: RwLock::new(None), pools: PerLane::default(), shadow: Shadow::default() }
+        Self {
+            active: RwLock::new(None),
+            documents: RwLock::new([].into()),
+            pools: PerLane::default(),
+            shadow: Shadow::default(),
+        }
     }
 
     /// Makes a loaded bundle the active one. An evaluation in progress still uses the bundle before it.
@@ -61,6 +68,11 @@ impl PolicyHost {
         if let Some(active) = &mut *self.active.write() {
             active.untrusted = fault;
         }
+    }
+
+    /// Puts these documents, which are trusted, in the place of those before.
+    pub fn set_documents(&self, documents: Vec<Arc<SignedDocument>>) {
+        *self.documents.write() = documents.into();
     }
 
     /// The active bundle, if any.
@@ -167,6 +179,10 @@ impl EvaluatePolicy for PolicyHost {
         let evaluator = self.active().filter(|evaluator| evaluator.bundle_hash() == bundle_hash)?;
         let Declaration { text, remedy, severity, .. } = evaluator.reason(code)?.clone();
         Some(Declared { text, remedy, denies: severity == Severity::Error })
+    }
+
+    fn documents(&self) -> Arc<[Arc<SignedDocument>]> {
+        Arc::clone(&self.documents.read())
     }
 
     fn may_read_facts(&self, prefix: &str) -> bool {

@@ -1,6 +1,6 @@
 //! How a bundle is activated, and distrusted.
 //!
-//! An *offer* is what the operator's files contain: trust roots, a bundle, an activation record, a candidate. The steps are the
+//! An *offer* is what the operator's files contain: trust roots, a bundle, an activation record, a candidate, documents. The steps are the
 //! same at a start, after a change on disk and at SIGHUP: read, verify, compile, run the bundle's test vectors, record the
 //! activation, swap. A refused offer leaves the active bundle in place, and is reported until an offer is accepted or withdrawn.
 //!
@@ -11,6 +11,7 @@
 //! they cannot be read, no bundle is activated.
 
 mod describe;
+mod documents;
 mod offers;
 mod pipeline;
 mod refusals;
@@ -20,6 +21,7 @@ pub use offers::Sources;
 pub use start::{Prepared, StartError};
 
 use crate::PolicyHost;
+use documents::{Documents, Files};
 use gateway_domain::canonical;
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
@@ -61,6 +63,7 @@ struct Memory {
     active: Option<ActiveBundle>,
     /// The bundle that was compiled at the start, before the store was opened, until it was considered.
     prepared: Option<Arc<Evaluator>>,
+    documents: Documents,
     seen: SeenOffers,
 }
 
@@ -169,6 +172,7 @@ impl Lifecycle {
         if again {
             self.check_active(memory, now);
         }
+        self.take_documents(memory, offers.documents, now, again);
         if !self.activates.load(Ordering::Relaxed) {
             self.follow_mark(memory, offers.bundle.content.as_ref().ok(), now, again).await;
             return;
@@ -205,6 +209,19 @@ impl Lifecycle {
         let is_new = memory.trust != trust;
         memory.trust = trust;
         is_new
+    }
+
+    /// Takes the documents. While there are no trust roots, policies find none.
+    fn take_documents(&self, memory: &mut Memory, offer: Option<Offer<Files>>, now: EpochMs, again: bool) {
+        let Memory { trust, documents, .. } = memory;
+        let (files, is_due) = match offer {
+            Some(Offer { content, fingerprint }) => (content, documents.seen.is_due(fingerprint, now, again)),
+            None => (Ok(Files::new()), true),
+        };
+        if is_due {
+            let roles = trust.as_ref().and_then(|trust| trust.document_roles().ok()).unwrap_or_default();
+            documents.take(files, &roles, &self.host, &self.refusals, now);
+        }
     }
 
     /// Checks whether the active bundle is still trusted. While it is not, every evaluation is a DENY.

@@ -13,11 +13,13 @@ mod trust;
 mod vectors;
 mod world;
 
-pub use activation::{ACTIVATION_PAYLOAD_TYPE, ActivationRecord, REASON_BYTES_MAX, SignedActivation};
+pub use activation::{
+    ACTIVATION_PAYLOAD_TYPE, ActivationRecord, REASON_BYTES_MAX, SignedActivation, signature,
+};
 pub use error::{BundleError, EngineError};
 pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE, SOURCE_BUNDLE, is_signature, read_signed_file};
 pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity};
-pub use trust::{DEVELOPMENT_ROLE, Pins, Role, TrustPolicy};
+pub use trust::{DEVELOPMENT_ROLE, Pins, TrustPolicy};
 pub use vectors::{Expectation, Vector, VectorInput};
 pub use world::{WASI_WORLD, WORLD, World};
 

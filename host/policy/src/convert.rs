@@ -122,6 +122,7 @@ impl<'a> Owned<'a> {
             request_digest,
             typed_data_root,
             public_fields: &self.public_fields,
+            transaction: None,
         }
     }
 }

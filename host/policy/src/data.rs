@@ -17,11 +17,16 @@ impl Data {
     /// The value at a JSON pointer: a string as its text, another value as compact JSON. `None` if there is no such file or
     /// value.
     pub(crate) fn get(&self, file: &str, pointer: &str) -> Option<Cow<'_, str>> {
-        Some(match find(self.0.get(file)?, pointer)? {
-            Value::String(text) => Cow::Borrowed(text),
-            other => Cow::Owned(other.to_string()),
-        })
+        value_at(self.0.get(file)?, pointer)
     }
+}
+
+/// The value at a JSON pointer in a document, in the form of the contract.
+pub(crate) fn value_at<'a>(document: &'a Value, pointer: &str) -> Option<Cow<'a, str>> {
+    Some(match find(document, pointer)? {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    })
 }
 
 /// Evaluates a JSON pointer (RFC 6901 section 4).

@@ -1,13 +1,13 @@
 //! The wasm engine, which all bundles share, and what it links to components.
 //!
 //! Evaluations are deterministic: no clock, no randomness, no threads, no relaxed SIMD, canonical NaNs, and fuel as the limit.
-//! They are isolated: components can import only `svc:policy/facts`, `svc:bundle/data` and `svc:bundle/log`. A bundle of the WASI world also
+//! They are isolated: components can import only `svc:policy/facts`, and `data`, `documents` and `log` of `svc:bundle`. A bundle of the WASI world also
 //! gets `wasmtime-wasi` without any access, see `wasi.rs`.
 //!
 //! Components are compiled when a bundle is loaded, never during a request. Compiled code is not cached on disk: the default
 //! policy compiles in about 35 ms, and loading a cache would need `unsafe` and protection of the cache against changes.
 
-use crate::bindings::svc::bundle::{data, log};
+use crate::bindings::svc::bundle::{data, documents, log};
 use crate::bindings::svc::policy::facts;
 use crate::bundle::{BundleError, EngineError, World};
 use crate::limits::{
@@ -71,6 +71,7 @@ impl PolicyEngine {
         let mut linker = Linker::new(&engine);
         facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
             .and_then(|()| data::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
+            .and_then(|()| documents::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
             .and_then(|()| log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
             .map_err(EngineError::Wasmtime)?;
         Ok(Self { engine, linker })

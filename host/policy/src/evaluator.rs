@@ -198,7 +198,9 @@ impl Evaluator {
             let verdict = verdict
                 .and_then(|verdict| self.check(verdict, request, &mut state))
                 .map_err(|fault| explained(fault, fuel_max, &state));
-            RawEvaluation { verdict, fuel_used, memory_bytes: state.memory_bytes(), facts: state.into_read() }
+            let memory_bytes = state.memory_bytes();
+            let (facts, documents) = state.into_read();
+            RawEvaluation { verdict, fuel_used, memory_bytes, facts, documents }
         };
         let run = catch_unwind(AssertUnwindSafe(|| self.run(run)));
         run.unwrap_or_else(|_| RawEvaluation::failed(FaultKind::Panicked.into()))
@@ -406,7 +408,7 @@ impl Evaluator {
 
     /// The first fact that the vector sets and this policy may not read, so that the policy cannot answer the vector.
     #[must_use]
-    pub fn undeclared_fact<'a>(&self, vector: &'a Vector) -> Option<&'a str> {
+    pub fn undeclared_fact(&self, vector: &Vector) -> Option<String> {
         vector.undeclared_fact(self.fact_names())
     }
 

@@ -3,6 +3,7 @@
 use crate::bundle::BundleError;
 use crate::calendar;
 use crate::limits::{FACT_NAME_BYTES_MAX, FACT_NAMES_MAX};
+use gateway_domain::policy::document;
 use gateway_domain::policy::facts::classes;
 
 /// Declared names. An entry `prefix.*` stands for all names that begin with `prefix.`.
@@ -14,12 +15,13 @@ impl FactNames {
         Self(declared)
     }
 
-    /// Whether the policy may read this fact. A calendar is read with the time that it follows from.
+    /// Whether the policy may read this fact. A calendar is read with the time that it follows from, and a document with the time that it has
+    /// not expired at.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|declared| match declared.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
-            None => name == declared || (name == calendar::NOW && calendar::is_offered(declared)),
-        })
+            None => name == declared,
+        }) || (name == calendar::NOW && self.0.iter().any(|declared| needs_time(declared)))
     }
 
     /// Whether the policy may read a fact whose name begins with `prefix`.
@@ -31,6 +33,10 @@ impl FactNames {
             None => declared.starts_with(prefix),
         })
     }
+}
+
+fn needs_time(declared: &str) -> bool {
+    calendar::is_offered(declared) || declared.starts_with(document::PREFIX)
 }
 
 /// Checks that the declared names are facts that a deployment offers, ascending and different.

@@ -12,6 +12,7 @@
 //! | `key.state` | a state in which a key signs |
 //! | `signature.taproot_merkle_root` | that of the intent |
 //! | `recipient.*` | what the proofs say that the verifier verified; absent without proofs |
+//! | `document.*` | the hash of a document that came with the evaluation, and was valid at the `time.now_ms` that was read; or absent |
 //! | `velocity.*` | numbers, and only for a payment; compared with what the verifier admitted: see `totals.rs` |
 //! | `pending.*`, and any other | absent |
 //!
@@ -26,9 +27,10 @@ use gateway_domain::intent::{Intent, SigningTerms, Taproot};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::paid::PREFIX;
-use gateway_domain::policy::{FactRead, Outcome, Paid, TimeLimits, join, spending};
+use gateway_domain::policy::{FactRead, Outcome, Paid, SignedDocument, TimeLimits, document, join, spending};
 use gateway_domain::time::EpochMs;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// What a verifier knows about an operation.
 #[derive(Clone, Debug)]
@@ -45,6 +47,9 @@ pub struct Known<'a> {
     pub approvals: &'a [Approval],
     /// What proofs of earlier payments, which the verifier verified, say of the recipient; `None` without proofs.
     pub paid: Option<Paid>,
+    /// The documents that came with the evaluation. The verifier has verified their signatures: see
+    /// [`TrustedBundles::documents`](crate::TrustedBundles::documents).
+    pub documents: Vec<Arc<SignedDocument>>,
     /// The verifier's clock; `None` at the execution, which may be long after the evaluation.
     pub now: Option<EpochMs>,
 }
@@ -120,9 +125,14 @@ impl Known<'_> {
     pub fn check_facts(&self, facts: &[FactRead]) -> Result<(), Disagreement> {
         let now_ms = facts.iter().find(|fact| fact.name == calendar::NOW);
         let now_ms = now_ms.and_then(|fact| fact.value.as_deref());
-        let agrees = |name: &str, value: Option<&str>| match calendar::is_offered(name) {
-            true => value == calendar::value(name, now_ms).as_deref(),
-            false => self.agrees(name, value),
+        let agrees = |name: &str, value: Option<&str>| {
+            if calendar::is_offered(name) {
+                value == calendar::value(name, now_ms).as_deref()
+            } else if name.starts_with(document::PREFIX) {
+                value.is_none_or(|hash| document::is_proven(&self.documents, name, hash, now_ms))
+            } else {
+                self.agrees(name, value)
+            }
         };
         match facts.iter().find(|fact| !agrees(&fact.name, fact.value.as_deref())) {
             None => Ok(()),
@@ -275,6 +285,7 @@ mod tests {
             submitter: &SUBMITTER,
             approvals: &[],
             paid: None,
+            documents: Vec::new(),
             now: Some(NOW),
         }
     }

@@ -68,6 +68,7 @@ mod tests {
     mod convert;
     mod data;
     mod default_policy;
+    mod documents;
     mod fuzz;
     mod hostile;
     mod obligations;

@@ -1,6 +1,7 @@
 //! The result of an evaluation, and the domain's outcome that is made from it.
 
 use crate::limits::{FUEL_INLINE, MEMORY_BYTES_INLINE};
+use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Fault, FaultKind, Outcome, Quorum, Request, Statement};
 
@@ -26,12 +27,13 @@ pub struct RawEvaluation {
     pub(crate) fuel_used: u64,
     pub(crate) memory_bytes: usize,
     pub(crate) facts: Vec<FactRead>,
+    pub(crate) documents: Vec<Envelope>,
 }
 
 impl RawEvaluation {
     /// The result when the guest was not run, or the host panicked.
     pub(crate) const fn failed(fault: Fault) -> Self {
-        Self { verdict: Err(fault), fuel_used: 0, memory_bytes: 0, facts: Vec::new() }
+        Self { verdict: Err(fault), fuel_used: 0, memory_bytes: 0, facts: Vec::new(), documents: Vec::new() }
     }
 
     /// The wasm fuel used.
@@ -79,7 +81,7 @@ pub(crate) fn complete(
     request: &Request<'_>,
     bundle_id: &str,
     bundle_hash: Hex32,
-    RawEvaluation { verdict, fuel_used, facts, .. }: RawEvaluation,
+    RawEvaluation { verdict, fuel_used, facts, documents, .. }: RawEvaluation,
 ) -> Outcome {
     let mut outcome = Outcome {
         input_hash: input_hash(request),
@@ -91,6 +93,7 @@ pub(crate) fn complete(
         obligations: Vec::new(),
         facts,
         proven_by: Vec::new(),
+        documents,
         quorum: Quorum::default(),
         fuel_used,
         fault: None,

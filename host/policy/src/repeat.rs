@@ -3,6 +3,7 @@
 use crate::evaluator::Evaluator;
 use crate::limits::{FACT_VALUES_BYTES_MAX, FACTS_READ_MAX};
 use crate::outcome::RawEvaluation;
+use gateway_domain::policy::document::{self, DocumentError};
 use gateway_domain::policy::{FactRead, Facts, Fault, Outcome, Recorded, Request};
 
 /// Why a recorded evaluation is not confirmed.
@@ -14,8 +15,11 @@ pub enum RepeatError {
     /// The record has more facts, or longer values, than an evaluation can have.
     #[error("the recorded facts are more than a policy reads")]
     TooManyFacts,
+    /// A document of the record cannot be read.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// The policy read other facts than the recorded ones, or in another order.
-    #[error("the policy reads other facts than the recorded ones")]
+    #[error("the policy reads other facts or documents than the recorded ones")]
     OtherFacts,
     /// The policy used another amount of fuel.
     #[error("the policy used {used} fuel, and {recorded} is recorded")]
@@ -59,7 +63,7 @@ impl Evaluator {
         if let Some(fault) = outcome.host_fault() {
             return Err(RepeatError::Host(fault.clone()));
         }
-        if outcome.facts != recorded.facts {
+        if outcome.facts != recorded.facts || outcome.documents != recorded.documents {
             return Err(RepeatError::OtherFacts);
         }
         if outcome.fuel_used != recorded.fuel_used {
@@ -75,5 +79,6 @@ fn facts(recorded: &Recorded) -> Result<Facts, RepeatError> {
     if recorded.facts.len() > FACTS_READ_MAX || n_bytes > FACT_VALUES_BYTES_MAX {
         return Err(RepeatError::TooManyFacts);
     }
-    Ok(Facts::recorded(&recorded.facts))
+    let documents = document::parse_all(&recorded.documents)?;
+    Ok(Facts::recorded(&recorded.facts, &documents))
 }

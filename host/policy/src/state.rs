@@ -1,17 +1,18 @@
 //! The host's state of one evaluation: the facts, those that the guest read, the bundle's data, and the remaining limits.
 
-use crate::bindings::svc::bundle::{data, log};
+use crate::bindings::svc::bundle::{data, documents, log};
 use crate::bindings::svc::policy::facts;
 use crate::calendar;
-use crate::data::Data;
+use crate::data::{Data, value_at};
 use crate::fact_names::FactNames;
 use crate::fault::{Stopped, quoted};
 use crate::limits::{
     DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES, FACT_NAME_BYTES_MAX, FACTS_READ_MAX, WRITTEN_BYTES_MAX,
 };
 use crate::wasi::Wasi;
+use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{FactRead, Facts, FaultKind};
+use gateway_domain::policy::{FactRead, Facts, FaultKind, document};
 use std::borrow::Cow;
 use std::sync::Arc;
 use wasmtime::ResourceLimiter;
@@ -102,9 +103,12 @@ impl State {
         Ok(now_ms.and_then(|now_ms| now_ms.parse().ok()).unwrap_or(0))
     }
 
-    /// The facts that the guest read, each once, in the order of reading.
-    pub(crate) fn into_read(self) -> Vec<FactRead> {
-        self.read
+    /// The facts that the guest read, each once, in the order of reading, and the documents that some of them name.
+    pub(crate) fn into_read(self) -> (Vec<FactRead>, Vec<Envelope>) {
+        let found = self.read.iter().filter(|read| read.value.is_some());
+        let documents = found.filter_map(|read| self.facts.document(&read.name));
+        let documents = documents.map(|found| found.envelope.clone()).collect();
+        (self.read, documents)
     }
 }
 
@@ -114,7 +118,8 @@ impl facts::Host for State {
         if let Some(read) = known {
             return Ok(read.value.clone());
         }
-        let n_read = self.read.len().saturating_add(usize::from(calendar::is_offered(&name)));
+        let needs_time = calendar::is_offered(&name) || name.starts_with(document::PREFIX);
+        let n_read = self.read.len().saturating_add(usize::from(needs_time));
         if n_read >= FACTS_READ_MAX || name.len() > FACT_NAME_BYTES_MAX {
             let limits = format!(
                 "at most {FACTS_READ_MAX} facts, with names of at most {FACT_NAME_BYTES_MAX} bytes, not {}",
@@ -128,13 +133,10 @@ impl facts::Host for State {
             self.read.push(FactRead { name, value: None });
             return Err(undeclared.into());
         }
-        let value = if calendar::is_offered(&name) {
-            // Recorded before it, so that everybody can compute it.
-            let now_ms = facts::Host::get(self, calendar::NOW.to_owned())?;
-            calendar::value(&name, now_ms.as_deref())
-        } else {
-            self.facts.get(&name).map(str::to_owned)
-        };
+        // Recorded before it, so that everybody can compute a calendar, and compare the time with that of a document.
+        let now_ms = if needs_time { facts::Host::get(self, calendar::NOW.to_owned())? } else { None };
+        let of_calendar = calendar::value(&name, now_ms.as_deref());
+        let value = of_calendar.or_else(|| self.facts.get(&name).map(str::to_owned));
         self.read.push(FactRead { name, value: value.clone() });
         Ok(value)
     }
@@ -148,6 +150,21 @@ impl data::Host for State {
         let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(n_argument_bytes);
         let value = value.map(Cow::into_owned);
         self.take(n_bytes, || format!("at last from {}", quoted(&file)))?;
+        Ok(value)
+    }
+}
+
+impl documents::Host for State {
+    fn get(&mut self, name: String, pointer: String) -> wasmtime::Result<Option<String>> {
+        let fact = format!("{}{name}", document::PREFIX);
+        facts::Host::get(self, fact.clone())?;
+        let found = self.facts.document(&fact).map(Arc::clone);
+        let value = found.as_ref().and_then(|found| value_at(&found.document.content, &pointer));
+        let value = value.map(Cow::into_owned);
+        // Name and pointer were copied from the guest.
+        let n_argument_bytes = name.len().saturating_add(pointer.len()).max(DATA_LOOKUP_BYTES);
+        let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(n_argument_bytes);
+        self.take(n_bytes, || format!("at last from {}", quoted(&fact)))?;
         Ok(value)
     }
 }

@@ -6,17 +6,20 @@
     reason = "tests fail by panicking"
 )]
 
+mod documents;
 mod obliging;
 mod paid;
 
-pub use obliging::{declare_obligations, obliging_bundle, obliging_guest, with_one_vector};
+pub use documents::{rates, rates_bundle, rates_guest, signed_document};
+pub use obliging::{declare_obligations, grouped_bundle, obliging_bundle, obliging_guest, with_one_vector};
 pub use paid::paid_bundle;
 
-use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, is_signature, pack};
+use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, is_signature, pack};
 use crate::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use ed25519_dalek::SigningKey;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
+use gateway_domain::dsse::Role;
 use gateway_domain::ids::{Hex32, KeyRef, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::policy::{Facts, Moment, Request};
@@ -52,7 +55,7 @@ pub fn role(role: &str, threshold: usize, keys: &[&SigningKey]) -> Role {
 
 /// Trust roots with these roles, and these keys revoked.
 pub fn trust(roles: Vec<Role>, revoked: &[&SigningKey]) -> TrustPolicy {
-    TrustPolicy { roles, revoked: revoked.iter().map(|key| public(key)).collect() }
+    TrustPolicy { roles, documents: Vec::new(), revoked: revoked.iter().map(|key| public(key)).collect() }
 }
 
 /// Trust roots that trust `key(1)` in the role `author`.

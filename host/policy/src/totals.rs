@@ -7,6 +7,7 @@
 use crate::evaluator::Evaluator;
 use crate::known::{Disagreement, Known};
 use gateway_domain::policy::{FactRead, Facts, Fault, Recorded, Request, SpendingTotals};
+use gateway_domain::time::EpochMs;
 use std::collections::BTreeMap;
 
 /// Why a payment does not count as allowed with a verifier's own totals.
@@ -33,6 +34,8 @@ impl Known<'_> {
         let Some(raised) = raised(&recorded.facts, totals) else { return Ok(()) };
         // With other totals a policy may read more facts than before.
         let facts = Facts::from_pairs(self.facts().into_iter().chain(raised));
+        // Those that came with the evaluation were valid at its time.
+        let facts = facts.with_documents(&self.documents, EpochMs(0));
         let outcome = evaluator.evaluate(request, &facts, evaluator.fuel_max());
         if let Some(fault) = outcome.host_fault() {
             return Err(TotalsError::Host(fault.clone()));

@@ -5,7 +5,10 @@ use crate::PolicyEngine;
 use crate::bundle::{ActivationRecord, Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 use crate::evaluator::Evaluator;
 use crate::limits::{BUNDLES_TRUSTED_MAX, OFFER_BYTES_MAX, SIGNED_FILE_BYTES_MAX};
+use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::SignedDocument;
+use gateway_domain::policy::document::{self, DocumentError, DocumentRoles};
 use gateway_domain::time::EpochMs;
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
@@ -22,6 +25,8 @@ pub struct Trust {
 struct Current {
     /// `None` while the roots cannot be read: the change may be a revocation, so no bundle is trusted.
     roots: Option<TrustPolicy>,
+    /// Those of the roots; none while these cannot be read.
+    documents: DocumentRoles,
     pins: Pins,
 }
 
@@ -30,7 +35,8 @@ impl Trust {
     /// committed development key.
     #[must_use]
     pub fn new(allows_development: bool) -> Self {
-        let current = Arc::new(Current { roots: None, pins: Pins::default() });
+        let (documents, pins) = (DocumentRoles::default(), Pins::default());
+        let current = Arc::new(Current { roots: None, documents, pins });
         Self { current: Arc::new(RwLock::new(current)), allows_development }
     }
 
@@ -41,13 +47,14 @@ impl Trust {
     pub fn replace(&self, roots: Result<&[u8], BundleError>, pins: Pins) -> Result<(), BundleError> {
         let parsed = roots.and_then(TrustPolicy::parse).and_then(|roots| {
             roots.check_development(self.allows_development)?;
-            Ok(roots)
+            let documents = roots.document_roles()?;
+            Ok((roots, documents))
         });
-        let (roots, result) = match parsed {
-            Ok(roots) => (Some(roots), Ok(())),
-            Err(error) => (None, Err(error)),
+        let (roots, documents, result) = match parsed {
+            Ok((roots, documents)) => (Some(roots), documents, Ok(())),
+            Err(error) => (None, DocumentRoles::default(), Err(error)),
         };
-        *self.current.write() = Arc::new(Current { roots, pins });
+        *self.current.write() = Arc::new(Current { roots, documents, pins });
         result
     }
 
@@ -206,6 +213,17 @@ impl TrustedBundles {
         }
         drop(confirmed_by);
         bundle.bundle.check_validity(now)
+    }
+
+    /// Reads the documents of an evaluation, and verifies their signatures by the current roots.
+    ///
+    /// # Errors
+    /// [`DocumentError`] for the first that is not trusted.
+    pub fn documents(&self, envelopes: &[Envelope]) -> Result<Vec<Arc<SignedDocument>>, DocumentError> {
+        let documents = document::parse_all(envelopes)?;
+        let current = self.trust.current();
+        documents.iter().try_for_each(|one| one.verify(&current.documents))?;
+        Ok(documents)
     }
 
     /// Whether the current pins name this bundle.

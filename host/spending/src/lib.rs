@@ -5,6 +5,10 @@
 //! the difference of two such rows, so that it costs the same for ten payments and for ten million.
 //!
 //! The tables of SQLite are here; the gateway's store has the same for PostgreSQL.
+//!
+//! [`documents`] has what authorities and nodes remember of documents.
+
+pub mod documents;
 
 use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{KEPT_MS, MINUTE_MS, Parties, Party, Sum, WINDOWS, minute};

@@ -152,6 +152,7 @@ fn samples(types: &Types) -> [Intent; 3] {
             request_digest: text(),
             typed_data_root: text(),
             public_fields: types.fields.iter().map(field).collect(),
+            transaction: None,
         }),
         Intent::KeyChange(KeyChange {
             operation: "refresh".to_owned(),

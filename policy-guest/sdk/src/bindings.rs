@@ -107,10 +107,10 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
     let l34 = i32::from(
         *arg0.add(8 + 16 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
     );
-    use svc::policy::types::Intent as V106;
-    let v106 = match l34 {
+    use svc::policy::types::Intent as V225;
+    let v225 = match l34 {
         0 => {
-            let e106 = {
+            let e225 = {
                 let l35 = *arg0
                     .add(16 + 16 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
@@ -170,10 +170,10 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
                     },
                 }
             };
-            V106::Payment(e106)
+            V225::Payment(e225)
         }
         1 => {
-            let e106 = {
+            let e225 = {
                 let l49 = *arg0
                     .add(16 + 16 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
@@ -249,6 +249,9 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
                     len72 * (4 * ::core::mem::size_of::<*const u8>()),
                     ::core::mem::size_of::<*const u8>(),
                 );
+                let l73 = i32::from(
+                    *arg0.add(16 + 28 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                );
                 svc::policy::types::AssetAction {
                     asset_id: _rt::string_lift(bytes51),
                     action: _rt::string_lift(bytes54),
@@ -256,182 +259,836 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
                     request_digest: _rt::string_lift(bytes60),
                     typed_data_root: _rt::string_lift(bytes63),
                     public_fields: result72,
+                    transaction: match l73 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l74 = *arg0
+                                    .add(24 + 28 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l75 = *arg0
+                                    .add(24 + 29 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len76 = l75;
+                                let bytes76 = _rt::Vec::from_raw_parts(
+                                    l74.cast(),
+                                    len76,
+                                    len76,
+                                );
+                                let l77 = *arg0
+                                    .add(24 + 30 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l78 = *arg0
+                                    .add(24 + 31 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len79 = l78;
+                                let bytes79 = _rt::Vec::from_raw_parts(
+                                    l77.cast(),
+                                    len79,
+                                    len79,
+                                );
+                                let l80 = *arg0
+                                    .add(24 + 32 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l81 = *arg0
+                                    .add(24 + 33 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base93 = l80;
+                                let len93 = l81;
+                                let mut result93 = _rt::Vec::with_capacity(len93);
+                                for i in 0..len93 {
+                                    let base = base93
+                                        .add(i * (8 * ::core::mem::size_of::<*const u8>()));
+                                    let e93 = {
+                                        let l82 = *base.add(0).cast::<*mut u8>();
+                                        let l83 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len84 = l83;
+                                        let l85 = i32::from(
+                                            *base
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l89 = i32::from(
+                                            *base
+                                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        svc::transaction::types::SigningItem {
+                                            message: _rt::Vec::from_raw_parts(l82.cast(), len84, len84),
+                                            path: match l85 {
+                                                0 => None,
+                                                1 => {
+                                                    let e = {
+                                                        let l86 = *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l87 = *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        let len88 = l87;
+                                                        let bytes88 = _rt::Vec::from_raw_parts(
+                                                            l86.cast(),
+                                                            len88,
+                                                            len88,
+                                                        );
+                                                        _rt::string_lift(bytes88)
+                                                    };
+                                                    Some(e)
+                                                }
+                                                _ => _rt::invalid_enum_discriminant(),
+                                            },
+                                            taproot: match l89 {
+                                                0 => None,
+                                                1 => {
+                                                    let e = {
+                                                        let l90 = *base
+                                                            .add(6 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l91 = *base
+                                                            .add(7 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        let len92 = l91;
+                                                        _rt::Vec::from_raw_parts(l90.cast(), len92, len92)
+                                                    };
+                                                    Some(e)
+                                                }
+                                                _ => _rt::invalid_enum_discriminant(),
+                                            },
+                                        }
+                                    };
+                                    result93.push(e93);
+                                }
+                                _rt::cabi_dealloc(
+                                    base93,
+                                    len93 * (8 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l94 = *arg0
+                                    .add(24 + 34 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l95 = *arg0
+                                    .add(24 + 35 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base176 = l94;
+                                let len176 = l95;
+                                let mut result176 = _rt::Vec::with_capacity(len176);
+                                for i in 0..len176 {
+                                    let base = base176
+                                        .add(i * (10 * ::core::mem::size_of::<*const u8>()));
+                                    let e176 = {
+                                        let l96 = i32::from(*base.add(0).cast::<u8>());
+                                        use svc::transaction::types::Effect as V175;
+                                        let v175 = match l96 {
+                                            0 => {
+                                                let e175 = {
+                                                    let l97 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l98 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len99 = l98;
+                                                    let bytes99 = _rt::Vec::from_raw_parts(
+                                                        l97.cast(),
+                                                        len99,
+                                                        len99,
+                                                    );
+                                                    let l100 = *base
+                                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l101 = *base
+                                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len102 = l101;
+                                                    let bytes102 = _rt::Vec::from_raw_parts(
+                                                        l100.cast(),
+                                                        len102,
+                                                        len102,
+                                                    );
+                                                    let l103 = *base
+                                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l104 = *base
+                                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len105 = l104;
+                                                    let bytes105 = _rt::Vec::from_raw_parts(
+                                                        l103.cast(),
+                                                        len105,
+                                                        len105,
+                                                    );
+                                                    let l106 = *base
+                                                        .add(7 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l107 = *base
+                                                        .add(8 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len108 = l107;
+                                                    let bytes108 = _rt::Vec::from_raw_parts(
+                                                        l106.cast(),
+                                                        len108,
+                                                        len108,
+                                                    );
+                                                    svc::transaction::types::Transfer {
+                                                        asset: _rt::string_lift(bytes99),
+                                                        source: _rt::string_lift(bytes102),
+                                                        target: _rt::string_lift(bytes105),
+                                                        units: _rt::string_lift(bytes108),
+                                                    }
+                                                };
+                                                V175::Transfer(e175)
+                                            }
+                                            1 => {
+                                                let e175 = {
+                                                    let l109 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l110 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len111 = l110;
+                                                    let bytes111 = _rt::Vec::from_raw_parts(
+                                                        l109.cast(),
+                                                        len111,
+                                                        len111,
+                                                    );
+                                                    let l112 = *base
+                                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l113 = *base
+                                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len114 = l113;
+                                                    let bytes114 = _rt::Vec::from_raw_parts(
+                                                        l112.cast(),
+                                                        len114,
+                                                        len114,
+                                                    );
+                                                    let l115 = *base
+                                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l116 = *base
+                                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len117 = l116;
+                                                    let bytes117 = _rt::Vec::from_raw_parts(
+                                                        l115.cast(),
+                                                        len117,
+                                                        len117,
+                                                    );
+                                                    let l118 = i32::from(
+                                                        *base
+                                                            .add(7 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>(),
+                                                    );
+                                                    svc::transaction::types::Allowance {
+                                                        asset: _rt::string_lift(bytes111),
+                                                        owner: _rt::string_lift(bytes114),
+                                                        spender: _rt::string_lift(bytes117),
+                                                        units: match l118 {
+                                                            0 => None,
+                                                            1 => {
+                                                                let e = {
+                                                                    let l119 = *base
+                                                                        .add(8 * ::core::mem::size_of::<*const u8>())
+                                                                        .cast::<*mut u8>();
+                                                                    let l120 = *base
+                                                                        .add(9 * ::core::mem::size_of::<*const u8>())
+                                                                        .cast::<usize>();
+                                                                    let len121 = l120;
+                                                                    let bytes121 = _rt::Vec::from_raw_parts(
+                                                                        l119.cast(),
+                                                                        len121,
+                                                                        len121,
+                                                                    );
+                                                                    _rt::string_lift(bytes121)
+                                                                };
+                                                                Some(e)
+                                                            }
+                                                            _ => _rt::invalid_enum_discriminant(),
+                                                        },
+                                                    }
+                                                };
+                                                V175::Allowance(e175)
+                                            }
+                                            2 => {
+                                                let e175 = {
+                                                    let l122 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l123 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len124 = l123;
+                                                    let bytes124 = _rt::Vec::from_raw_parts(
+                                                        l122.cast(),
+                                                        len124,
+                                                        len124,
+                                                    );
+                                                    let l125 = *base
+                                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l126 = *base
+                                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len127 = l126;
+                                                    let bytes127 = _rt::Vec::from_raw_parts(
+                                                        l125.cast(),
+                                                        len127,
+                                                        len127,
+                                                    );
+                                                    let l128 = *base
+                                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l129 = *base
+                                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len130 = l129;
+                                                    let bytes130 = _rt::Vec::from_raw_parts(
+                                                        l128.cast(),
+                                                        len130,
+                                                        len130,
+                                                    );
+                                                    svc::transaction::types::Control {
+                                                        account: _rt::string_lift(bytes124),
+                                                        what: _rt::string_lift(bytes127),
+                                                        target: _rt::string_lift(bytes130),
+                                                    }
+                                                };
+                                                V175::Control(e175)
+                                            }
+                                            3 => {
+                                                let e175 = {
+                                                    let l131 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l132 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len133 = l132;
+                                                    let bytes133 = _rt::Vec::from_raw_parts(
+                                                        l131.cast(),
+                                                        len133,
+                                                        len133,
+                                                    );
+                                                    let l134 = *base
+                                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l135 = *base
+                                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len136 = l135;
+                                                    let bytes136 = _rt::Vec::from_raw_parts(
+                                                        l134.cast(),
+                                                        len136,
+                                                        len136,
+                                                    );
+                                                    let l137 = *base
+                                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l138 = *base
+                                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let base148 = l137;
+                                                    let len148 = l138;
+                                                    let mut result148 = _rt::Vec::with_capacity(len148);
+                                                    for i in 0..len148 {
+                                                        let base = base148
+                                                            .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                                                        let e148 = {
+                                                            let l139 = *base.add(0).cast::<*mut u8>();
+                                                            let l140 = *base
+                                                                .add(::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len141 = l140;
+                                                            let bytes141 = _rt::Vec::from_raw_parts(
+                                                                l139.cast(),
+                                                                len141,
+                                                                len141,
+                                                            );
+                                                            let l142 = *base
+                                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l143 = *base
+                                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len144 = l143;
+                                                            let bytes144 = _rt::Vec::from_raw_parts(
+                                                                l142.cast(),
+                                                                len144,
+                                                                len144,
+                                                            );
+                                                            let l145 = *base
+                                                                .add(4 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l146 = *base
+                                                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len147 = l146;
+                                                            let bytes147 = _rt::Vec::from_raw_parts(
+                                                                l145.cast(),
+                                                                len147,
+                                                                len147,
+                                                            );
+                                                            svc::transaction::types::Argument {
+                                                                name: _rt::string_lift(bytes141),
+                                                                type_: _rt::string_lift(bytes144),
+                                                                value: _rt::string_lift(bytes147),
+                                                            }
+                                                        };
+                                                        result148.push(e148);
+                                                    }
+                                                    _rt::cabi_dealloc(
+                                                        base148,
+                                                        len148 * (6 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    );
+                                                    let l149 = *base
+                                                        .add(7 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l150 = *base
+                                                        .add(8 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len151 = l150;
+                                                    let bytes151 = _rt::Vec::from_raw_parts(
+                                                        l149.cast(),
+                                                        len151,
+                                                        len151,
+                                                    );
+                                                    svc::transaction::types::Call {
+                                                        target: _rt::string_lift(bytes133),
+                                                        function: _rt::string_lift(bytes136),
+                                                        arguments: result148,
+                                                        units: _rt::string_lift(bytes151),
+                                                    }
+                                                };
+                                                V175::Call(e175)
+                                            }
+                                            4 => {
+                                                let e175 = {
+                                                    let l152 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l153 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len154 = l153;
+                                                    let bytes154 = _rt::Vec::from_raw_parts(
+                                                        l152.cast(),
+                                                        len154,
+                                                        len154,
+                                                    );
+                                                    let l155 = *base
+                                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l156 = *base
+                                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let base163 = l155;
+                                                    let len163 = l156;
+                                                    let mut result163 = _rt::Vec::with_capacity(len163);
+                                                    for i in 0..len163 {
+                                                        let base = base163
+                                                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                        let e163 = {
+                                                            let l157 = *base.add(0).cast::<*mut u8>();
+                                                            let l158 = *base
+                                                                .add(::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len159 = l158;
+                                                            let bytes159 = _rt::Vec::from_raw_parts(
+                                                                l157.cast(),
+                                                                len159,
+                                                                len159,
+                                                            );
+                                                            let l160 = *base
+                                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l161 = *base
+                                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len162 = l161;
+                                                            let bytes162 = _rt::Vec::from_raw_parts(
+                                                                l160.cast(),
+                                                                len162,
+                                                                len162,
+                                                            );
+                                                            (_rt::string_lift(bytes159), _rt::string_lift(bytes162))
+                                                        };
+                                                        result163.push(e163);
+                                                    }
+                                                    _rt::cabi_dealloc(
+                                                        base163,
+                                                        len163 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    );
+                                                    svc::transaction::types::Statement {
+                                                        title: _rt::string_lift(bytes154),
+                                                        fields: result163,
+                                                    }
+                                                };
+                                                V175::Statement(e175)
+                                            }
+                                            n => {
+                                                debug_assert_eq!(n, 5, "invalid enum discriminant");
+                                                let e175 = {
+                                                    let l164 = i32::from(
+                                                        *base.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                                    );
+                                                    let l168 = *base
+                                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<i32>();
+                                                    let l169 = *base
+                                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l170 = *base
+                                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len171 = l170;
+                                                    let bytes171 = _rt::Vec::from_raw_parts(
+                                                        l169.cast(),
+                                                        len171,
+                                                        len171,
+                                                    );
+                                                    let l172 = *base
+                                                        .add(7 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l173 = *base
+                                                        .add(8 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len174 = l173;
+                                                    let bytes174 = _rt::Vec::from_raw_parts(
+                                                        l172.cast(),
+                                                        len174,
+                                                        len174,
+                                                    );
+                                                    svc::transaction::types::Opaque {
+                                                        target: match l164 {
+                                                            0 => None,
+                                                            1 => {
+                                                                let e = {
+                                                                    let l165 = *base
+                                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                        .cast::<*mut u8>();
+                                                                    let l166 = *base
+                                                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                        .cast::<usize>();
+                                                                    let len167 = l166;
+                                                                    let bytes167 = _rt::Vec::from_raw_parts(
+                                                                        l165.cast(),
+                                                                        len167,
+                                                                        len167,
+                                                                    );
+                                                                    _rt::string_lift(bytes167)
+                                                                };
+                                                                Some(e)
+                                                            }
+                                                            _ => _rt::invalid_enum_discriminant(),
+                                                        },
+                                                        length: l168 as u32,
+                                                        sha256: _rt::string_lift(bytes171),
+                                                        reason: _rt::string_lift(bytes174),
+                                                    }
+                                                };
+                                                V175::Opaque(e175)
+                                            }
+                                        };
+                                        v175
+                                    };
+                                    result176.push(e176);
+                                }
+                                _rt::cabi_dealloc(
+                                    base176,
+                                    len176 * (10 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l177 = i32::from(
+                                    *arg0
+                                        .add(24 + 36 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l184 = *arg0
+                                    .add(24 + 41 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l185 = *arg0
+                                    .add(24 + 42 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base189 = l184;
+                                let len189 = l185;
+                                let mut result189 = _rt::Vec::with_capacity(len189);
+                                for i in 0..len189 {
+                                    let base = base189
+                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                    let e189 = {
+                                        let l186 = *base.add(0).cast::<*mut u8>();
+                                        let l187 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len188 = l187;
+                                        let bytes188 = _rt::Vec::from_raw_parts(
+                                            l186.cast(),
+                                            len188,
+                                            len188,
+                                        );
+                                        _rt::string_lift(bytes188)
+                                    };
+                                    result189.push(e189);
+                                }
+                                _rt::cabi_dealloc(
+                                    base189,
+                                    len189 * (2 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l190 = i32::from(
+                                    *arg0
+                                        .add(32 + 42 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                svc::transaction::types::Decoded {
+                                    format: _rt::string_lift(bytes76),
+                                    chain_id: _rt::string_lift(bytes79),
+                                    items: result93,
+                                    effects: result176,
+                                    fee_max: match l177 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l178 = *arg0
+                                                    .add(24 + 37 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l179 = *arg0
+                                                    .add(24 + 38 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len180 = l179;
+                                                let bytes180 = _rt::Vec::from_raw_parts(
+                                                    l178.cast(),
+                                                    len180,
+                                                    len180,
+                                                );
+                                                let l181 = *arg0
+                                                    .add(24 + 39 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l182 = *arg0
+                                                    .add(24 + 40 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len183 = l182;
+                                                let bytes183 = _rt::Vec::from_raw_parts(
+                                                    l181.cast(),
+                                                    len183,
+                                                    len183,
+                                                );
+                                                svc::transaction::types::Amount {
+                                                    asset: _rt::string_lift(bytes180),
+                                                    units: _rt::string_lift(bytes183),
+                                                }
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    others: result189,
+                                    not_after_ms: match l190 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l191 = *arg0
+                                                    .add(40 + 42 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<i64>();
+                                                l191 as u64
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                }
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    },
                 }
             };
-            V106::AssetAction(e106)
+            V225::AssetAction(e225)
         }
         n => {
             debug_assert_eq!(n, 2, "invalid enum discriminant");
-            let e106 = {
-                let l73 = *arg0
+            let e225 = {
+                let l192 = *arg0
                     .add(16 + 16 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
-                let l74 = *arg0
+                let l193 = *arg0
                     .add(16 + 17 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
-                let len75 = l74;
-                let bytes75 = _rt::Vec::from_raw_parts(l73.cast(), len75, len75);
-                let l76 = *arg0
+                let len194 = l193;
+                let bytes194 = _rt::Vec::from_raw_parts(l192.cast(), len194, len194);
+                let l195 = *arg0
                     .add(16 + 18 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
-                let l77 = *arg0
+                let l196 = *arg0
                     .add(16 + 19 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
-                let len78 = l77;
-                let bytes78 = _rt::Vec::from_raw_parts(l76.cast(), len78, len78);
-                let l79 = *arg0
+                let len197 = l196;
+                let bytes197 = _rt::Vec::from_raw_parts(l195.cast(), len197, len197);
+                let l198 = *arg0
                     .add(16 + 20 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
-                let l80 = *arg0
+                let l199 = *arg0
                     .add(16 + 21 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
-                let len81 = l80;
-                let bytes81 = _rt::Vec::from_raw_parts(l79.cast(), len81, len81);
-                let l82 = *arg0
+                let len200 = l199;
+                let bytes200 = _rt::Vec::from_raw_parts(l198.cast(), len200, len200);
+                let l201 = *arg0
                     .add(16 + 22 * ::core::mem::size_of::<*const u8>())
                     .cast::<*mut u8>();
-                let l83 = *arg0
+                let l202 = *arg0
                     .add(16 + 23 * ::core::mem::size_of::<*const u8>())
                     .cast::<usize>();
-                let base87 = l82;
-                let len87 = l83;
-                let mut result87 = _rt::Vec::with_capacity(len87);
-                for i in 0..len87 {
-                    let base = base87.add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                    let e87 = {
-                        let l84 = *base.add(0).cast::<*mut u8>();
-                        let l85 = *base
+                let base206 = l201;
+                let len206 = l202;
+                let mut result206 = _rt::Vec::with_capacity(len206);
+                for i in 0..len206 {
+                    let base = base206
+                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                    let e206 = {
+                        let l203 = *base.add(0).cast::<*mut u8>();
+                        let l204 = *base
                             .add(::core::mem::size_of::<*const u8>())
                             .cast::<usize>();
-                        let len86 = l85;
-                        let bytes86 = _rt::Vec::from_raw_parts(l84.cast(), len86, len86);
-                        _rt::string_lift(bytes86)
+                        let len205 = l204;
+                        let bytes205 = _rt::Vec::from_raw_parts(
+                            l203.cast(),
+                            len205,
+                            len205,
+                        );
+                        _rt::string_lift(bytes205)
                     };
-                    result87.push(e87);
+                    result206.push(e206);
                 }
                 _rt::cabi_dealloc(
-                    base87,
-                    len87 * (2 * ::core::mem::size_of::<*const u8>()),
+                    base206,
+                    len206 * (2 * ::core::mem::size_of::<*const u8>()),
                     ::core::mem::size_of::<*const u8>(),
                 );
-                let l88 = i32::from(
+                let l207 = i32::from(
                     *arg0.add(16 + 24 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
-                let l92 = i32::from(
+                let l211 = i32::from(
                     *arg0.add(16 + 27 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
-                let l96 = i32::from(
+                let l215 = i32::from(
                     *arg0.add(16 + 30 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
-                let l100 = i32::from(
+                let l219 = i32::from(
                     *arg0.add(16 + 33 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
-                let l104 = i32::from(
+                let l223 = i32::from(
                     *arg0.add(16 + 36 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
                 );
                 svc::policy::types::KeyChange {
-                    operation: _rt::string_lift(bytes75),
-                    reason: _rt::string_lift(bytes78),
-                    purpose: _rt::string_lift(bytes81),
-                    chains: result87,
-                    target_epoch: match l88 {
+                    operation: _rt::string_lift(bytes194),
+                    reason: _rt::string_lift(bytes197),
+                    purpose: _rt::string_lift(bytes200),
+                    chains: result206,
+                    target_epoch: match l207 {
                         0 => None,
                         1 => {
                             let e = {
-                                let l89 = *arg0
+                                let l208 = *arg0
                                     .add(16 + 25 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l90 = *arg0
+                                let l209 = *arg0
                                     .add(16 + 26 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let len91 = l90;
-                                let bytes91 = _rt::Vec::from_raw_parts(
-                                    l89.cast(),
-                                    len91,
-                                    len91,
+                                let len210 = l209;
+                                let bytes210 = _rt::Vec::from_raw_parts(
+                                    l208.cast(),
+                                    len210,
+                                    len210,
                                 );
-                                _rt::string_lift(bytes91)
+                                _rt::string_lift(bytes210)
                             };
                             Some(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     },
-                    new_key_ref: match l92 {
+                    new_key_ref: match l211 {
                         0 => None,
                         1 => {
                             let e = {
-                                let l93 = *arg0
+                                let l212 = *arg0
                                     .add(16 + 28 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l94 = *arg0
+                                let l213 = *arg0
                                     .add(16 + 29 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let len95 = l94;
-                                let bytes95 = _rt::Vec::from_raw_parts(
-                                    l93.cast(),
-                                    len95,
-                                    len95,
+                                let len214 = l213;
+                                let bytes214 = _rt::Vec::from_raw_parts(
+                                    l212.cast(),
+                                    len214,
+                                    len214,
                                 );
-                                _rt::string_lift(bytes95)
+                                _rt::string_lift(bytes214)
                             };
                             Some(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     },
-                    signature_profile: match l96 {
+                    signature_profile: match l215 {
                         0 => None,
                         1 => {
                             let e = {
-                                let l97 = *arg0
+                                let l216 = *arg0
                                     .add(16 + 31 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l98 = *arg0
+                                let l217 = *arg0
                                     .add(16 + 32 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let len99 = l98;
-                                let bytes99 = _rt::Vec::from_raw_parts(
-                                    l97.cast(),
-                                    len99,
-                                    len99,
+                                let len218 = l217;
+                                let bytes218 = _rt::Vec::from_raw_parts(
+                                    l216.cast(),
+                                    len218,
+                                    len218,
                                 );
-                                _rt::string_lift(bytes99)
+                                _rt::string_lift(bytes218)
                             };
                             Some(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     },
-                    asset_id: match l100 {
+                    asset_id: match l219 {
                         0 => None,
                         1 => {
                             let e = {
-                                let l101 = *arg0
+                                let l220 = *arg0
                                     .add(16 + 34 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l102 = *arg0
+                                let l221 = *arg0
                                     .add(16 + 35 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let len103 = l102;
-                                let bytes103 = _rt::Vec::from_raw_parts(
-                                    l101.cast(),
-                                    len103,
-                                    len103,
+                                let len222 = l221;
+                                let bytes222 = _rt::Vec::from_raw_parts(
+                                    l220.cast(),
+                                    len222,
+                                    len222,
                                 );
-                                _rt::string_lift(bytes103)
+                                _rt::string_lift(bytes222)
                             };
                             Some(e)
                         }
                         _ => _rt::invalid_enum_discriminant(),
                     },
-                    recovering_participant: match l104 {
+                    recovering_participant: match l223 {
                         0 => None,
                         1 => {
                             let e = {
-                                let l105 = i32::from(
+                                let l224 = i32::from(
                                     *arg0
                                         .add(18 + 36 * ::core::mem::size_of::<*const u8>())
                                         .cast::<u16>(),
                                 );
-                                l105 as u16
+                                l224 as u16
                             };
                             Some(e)
                         }
@@ -439,123 +1096,123 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
                     },
                 }
             };
-            V106::KeyChange(e106)
+            V225::KeyChange(e225)
         }
     };
-    let l107 = *arg0
-        .add(24 + 36 * ::core::mem::size_of::<*const u8>())
+    let l226 = *arg0
+        .add(48 + 42 * ::core::mem::size_of::<*const u8>())
         .cast::<*mut u8>();
-    let l108 = *arg0.add(24 + 37 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-    let len109 = l108;
-    let l110 = i32::from(
-        *arg0.add(24 + 38 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+    let l227 = *arg0.add(48 + 43 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let len228 = l227;
+    let l229 = i32::from(
+        *arg0.add(48 + 44 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
     );
-    let l112 = i32::from(
-        *arg0.add(24 + 39 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
+    let l231 = i32::from(
+        *arg0.add(48 + 45 * ::core::mem::size_of::<*const u8>()).cast::<u8>(),
     );
-    let l116 = *arg0
-        .add(24 + 42 * ::core::mem::size_of::<*const u8>())
+    let l235 = *arg0
+        .add(48 + 48 * ::core::mem::size_of::<*const u8>())
         .cast::<*mut u8>();
-    let l117 = *arg0.add(24 + 43 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
-    let base140 = l116;
-    let len140 = l117;
-    let mut result140 = _rt::Vec::with_capacity(len140);
-    for i in 0..len140 {
-        let base = base140.add(i * (8 + 8 * ::core::mem::size_of::<*const u8>()));
-        let e140 = {
-            let l118 = *base.add(0).cast::<*mut u8>();
-            let l119 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
-            let len120 = l119;
-            let bytes120 = _rt::Vec::from_raw_parts(l118.cast(), len120, len120);
-            let l121 = *base
+    let l236 = *arg0.add(48 + 49 * ::core::mem::size_of::<*const u8>()).cast::<usize>();
+    let base259 = l235;
+    let len259 = l236;
+    let mut result259 = _rt::Vec::with_capacity(len259);
+    for i in 0..len259 {
+        let base = base259.add(i * (8 + 8 * ::core::mem::size_of::<*const u8>()));
+        let e259 = {
+            let l237 = *base.add(0).cast::<*mut u8>();
+            let l238 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+            let len239 = l238;
+            let bytes239 = _rt::Vec::from_raw_parts(l237.cast(), len239, len239);
+            let l240 = *base
                 .add(2 * ::core::mem::size_of::<*const u8>())
                 .cast::<*mut u8>();
-            let l122 = *base
+            let l241 = *base
                 .add(3 * ::core::mem::size_of::<*const u8>())
                 .cast::<usize>();
-            let len123 = l122;
-            let bytes123 = _rt::Vec::from_raw_parts(l121.cast(), len123, len123);
-            let l124 = *base
+            let len242 = l241;
+            let bytes242 = _rt::Vec::from_raw_parts(l240.cast(), len242, len242);
+            let l243 = *base
                 .add(4 * ::core::mem::size_of::<*const u8>())
                 .cast::<*mut u8>();
-            let l125 = *base
+            let l244 = *base
                 .add(5 * ::core::mem::size_of::<*const u8>())
                 .cast::<usize>();
-            let base129 = l124;
-            let len129 = l125;
-            let mut result129 = _rt::Vec::with_capacity(len129);
-            for i in 0..len129 {
-                let base = base129.add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                let e129 = {
-                    let l126 = *base.add(0).cast::<*mut u8>();
-                    let l127 = *base
+            let base248 = l243;
+            let len248 = l244;
+            let mut result248 = _rt::Vec::with_capacity(len248);
+            for i in 0..len248 {
+                let base = base248.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                let e248 = {
+                    let l245 = *base.add(0).cast::<*mut u8>();
+                    let l246 = *base
                         .add(::core::mem::size_of::<*const u8>())
                         .cast::<usize>();
-                    let len128 = l127;
-                    let bytes128 = _rt::Vec::from_raw_parts(l126.cast(), len128, len128);
-                    _rt::string_lift(bytes128)
+                    let len247 = l246;
+                    let bytes247 = _rt::Vec::from_raw_parts(l245.cast(), len247, len247);
+                    _rt::string_lift(bytes247)
                 };
-                result129.push(e129);
+                result248.push(e248);
             }
             _rt::cabi_dealloc(
-                base129,
-                len129 * (2 * ::core::mem::size_of::<*const u8>()),
+                base248,
+                len248 * (2 * ::core::mem::size_of::<*const u8>()),
                 ::core::mem::size_of::<*const u8>(),
             );
-            let l130 = *base
+            let l249 = *base
                 .add(6 * ::core::mem::size_of::<*const u8>())
                 .cast::<*mut u8>();
-            let l131 = *base
+            let l250 = *base
                 .add(7 * ::core::mem::size_of::<*const u8>())
                 .cast::<usize>();
-            let base138 = l130;
-            let len138 = l131;
-            let mut result138 = _rt::Vec::with_capacity(len138);
-            for i in 0..len138 {
-                let base = base138.add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                let e138 = {
-                    let l132 = *base.add(0).cast::<*mut u8>();
-                    let l133 = *base
+            let base257 = l249;
+            let len257 = l250;
+            let mut result257 = _rt::Vec::with_capacity(len257);
+            for i in 0..len257 {
+                let base = base257.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                let e257 = {
+                    let l251 = *base.add(0).cast::<*mut u8>();
+                    let l252 = *base
                         .add(::core::mem::size_of::<*const u8>())
                         .cast::<usize>();
-                    let len134 = l133;
-                    let bytes134 = _rt::Vec::from_raw_parts(l132.cast(), len134, len134);
-                    let l135 = *base
+                    let len253 = l252;
+                    let bytes253 = _rt::Vec::from_raw_parts(l251.cast(), len253, len253);
+                    let l254 = *base
                         .add(2 * ::core::mem::size_of::<*const u8>())
                         .cast::<*mut u8>();
-                    let l136 = *base
+                    let l255 = *base
                         .add(3 * ::core::mem::size_of::<*const u8>())
                         .cast::<usize>();
-                    let len137 = l136;
-                    let bytes137 = _rt::Vec::from_raw_parts(l135.cast(), len137, len137);
-                    (_rt::string_lift(bytes134), _rt::string_lift(bytes137))
+                    let len256 = l255;
+                    let bytes256 = _rt::Vec::from_raw_parts(l254.cast(), len256, len256);
+                    (_rt::string_lift(bytes253), _rt::string_lift(bytes256))
                 };
-                result138.push(e138);
+                result257.push(e257);
             }
             _rt::cabi_dealloc(
-                base138,
-                len138 * (4 * ::core::mem::size_of::<*const u8>()),
+                base257,
+                len257 * (4 * ::core::mem::size_of::<*const u8>()),
                 ::core::mem::size_of::<*const u8>(),
             );
-            let l139 = *base.add(8 * ::core::mem::size_of::<*const u8>()).cast::<i64>();
+            let l258 = *base.add(8 * ::core::mem::size_of::<*const u8>()).cast::<i64>();
             svc::policy::types::Approval {
                 by: svc::policy::types::Person {
-                    person: _rt::string_lift(bytes120),
-                    subject_id: _rt::string_lift(bytes123),
-                    roles: result129,
-                    attributes: result138,
+                    person: _rt::string_lift(bytes239),
+                    subject_id: _rt::string_lift(bytes242),
+                    roles: result248,
+                    attributes: result257,
                 },
-                at_ms: l139 as u64,
+                at_ms: l258 as u64,
             }
         };
-        result140.push(e140);
+        result259.push(e259);
     }
     _rt::cabi_dealloc(
-        base140,
-        len140 * (8 + 8 * ::core::mem::size_of::<*const u8>()),
+        base259,
+        len259 * (8 + 8 * ::core::mem::size_of::<*const u8>()),
         8,
     );
-    let result141 = T::evaluate(svc::policy::types::Request {
+    let result260 = T::evaluate(svc::policy::types::Request {
         moment: svc::policy::types::Moment::_lift(l0 as u8),
         intent_hash: _rt::string_lift(bytes3),
         tenant: _rt::string_lift(bytes6),
@@ -567,290 +1224,290 @@ pub unsafe fn _export_evaluate_cabi<T: Guest>(arg0: *mut u8) -> *mut u8 {
             roles: result24,
             attributes: result33,
         },
-        intent: v106,
-        participants: _rt::Vec::from_raw_parts(l107.cast(), len109, len109),
-        threshold: match l110 {
+        intent: v225,
+        participants: _rt::Vec::from_raw_parts(l226.cast(), len228, len228),
+        threshold: match l229 {
             0 => None,
             1 => {
                 let e = {
-                    let l111 = i32::from(
+                    let l230 = i32::from(
                         *arg0
-                            .add(26 + 38 * ::core::mem::size_of::<*const u8>())
+                            .add(50 + 44 * ::core::mem::size_of::<*const u8>())
                             .cast::<u16>(),
                     );
-                    l111 as u16
+                    l230 as u16
                 };
                 Some(e)
             }
             _ => _rt::invalid_enum_discriminant(),
         },
-        bip32_path: match l112 {
+        bip32_path: match l231 {
             0 => None,
             1 => {
                 let e = {
-                    let l113 = *arg0
-                        .add(24 + 40 * ::core::mem::size_of::<*const u8>())
+                    let l232 = *arg0
+                        .add(48 + 46 * ::core::mem::size_of::<*const u8>())
                         .cast::<*mut u8>();
-                    let l114 = *arg0
-                        .add(24 + 41 * ::core::mem::size_of::<*const u8>())
+                    let l233 = *arg0
+                        .add(48 + 47 * ::core::mem::size_of::<*const u8>())
                         .cast::<usize>();
-                    let len115 = l114;
-                    let bytes115 = _rt::Vec::from_raw_parts(l113.cast(), len115, len115);
-                    _rt::string_lift(bytes115)
+                    let len234 = l233;
+                    let bytes234 = _rt::Vec::from_raw_parts(l232.cast(), len234, len234);
+                    _rt::string_lift(bytes234)
                 };
                 Some(e)
             }
             _ => _rt::invalid_enum_discriminant(),
         },
-        approvals: result140,
+        approvals: result259,
     });
-    _rt::cabi_dealloc(arg0, 24 + 44 * ::core::mem::size_of::<*const u8>(), 8);
-    let ptr142 = (&raw mut _RET_AREA.0).cast::<u8>();
+    _rt::cabi_dealloc(arg0, 48 + 50 * ::core::mem::size_of::<*const u8>(), 8);
+    let ptr261 = (&raw mut _RET_AREA.0).cast::<u8>();
     let svc::policy::types::Verdict {
-        decision: decision143,
-        reasons: reasons143,
-        obligations: obligations143,
-        quorum: quorum143,
-    } = result141;
-    *ptr142.add(0).cast::<u8>() = (decision143.clone() as i32) as u8;
-    let vec150 = reasons143;
-    let len150 = vec150.len();
-    let layout150 = _rt::alloc::Layout::from_size_align_unchecked(
-        vec150.len() * (4 * ::core::mem::size_of::<*const u8>()),
+        decision: decision262,
+        reasons: reasons262,
+        obligations: obligations262,
+        quorum: quorum262,
+    } = result260;
+    *ptr261.add(0).cast::<u8>() = (decision262.clone() as i32) as u8;
+    let vec269 = reasons262;
+    let len269 = vec269.len();
+    let layout269 = _rt::alloc::Layout::from_size_align_unchecked(
+        vec269.len() * (4 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let result150 = if layout150.size() != 0 {
-        let ptr = _rt::alloc::alloc(layout150).cast::<u8>();
+    let result269 = if layout269.size() != 0 {
+        let ptr = _rt::alloc::alloc(layout269).cast::<u8>();
         if ptr.is_null() {
-            _rt::alloc::handle_alloc_error(layout150);
+            _rt::alloc::handle_alloc_error(layout269);
         }
         ptr
     } else {
         ::core::ptr::null_mut()
     };
-    for (i, e) in vec150.into_iter().enumerate() {
-        let base = result150.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+    for (i, e) in vec269.into_iter().enumerate() {
+        let base = result269.add(i * (4 * ::core::mem::size_of::<*const u8>()));
         {
-            let svc::policy::types::Statement { code: code144, operands: operands144 } = e;
-            let vec145 = (code144.into_bytes()).into_boxed_slice();
-            let ptr145 = vec145.as_ptr().cast::<u8>();
-            let len145 = vec145.len();
-            ::core::mem::forget(vec145);
-            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len145;
-            *base.add(0).cast::<*mut u8>() = ptr145.cast_mut();
-            let vec149 = operands144;
-            let len149 = vec149.len();
-            let layout149 = _rt::alloc::Layout::from_size_align_unchecked(
-                vec149.len() * (4 * ::core::mem::size_of::<*const u8>()),
+            let svc::policy::types::Statement { code: code263, operands: operands263 } = e;
+            let vec264 = (code263.into_bytes()).into_boxed_slice();
+            let ptr264 = vec264.as_ptr().cast::<u8>();
+            let len264 = vec264.len();
+            ::core::mem::forget(vec264);
+            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len264;
+            *base.add(0).cast::<*mut u8>() = ptr264.cast_mut();
+            let vec268 = operands263;
+            let len268 = vec268.len();
+            let layout268 = _rt::alloc::Layout::from_size_align_unchecked(
+                vec268.len() * (4 * ::core::mem::size_of::<*const u8>()),
                 ::core::mem::size_of::<*const u8>(),
             );
-            let result149 = if layout149.size() != 0 {
-                let ptr = _rt::alloc::alloc(layout149).cast::<u8>();
+            let result268 = if layout268.size() != 0 {
+                let ptr = _rt::alloc::alloc(layout268).cast::<u8>();
                 if ptr.is_null() {
-                    _rt::alloc::handle_alloc_error(layout149);
+                    _rt::alloc::handle_alloc_error(layout268);
                 }
                 ptr
             } else {
                 ::core::ptr::null_mut()
             };
-            for (i, e) in vec149.into_iter().enumerate() {
-                let base = result149.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+            for (i, e) in vec268.into_iter().enumerate() {
+                let base = result268.add(i * (4 * ::core::mem::size_of::<*const u8>()));
                 {
-                    let svc::policy::types::Operand { name: name146, value: value146 } = e;
-                    let vec147 = (name146.into_bytes()).into_boxed_slice();
-                    let ptr147 = vec147.as_ptr().cast::<u8>();
-                    let len147 = vec147.len();
-                    ::core::mem::forget(vec147);
-                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len147;
-                    *base.add(0).cast::<*mut u8>() = ptr147.cast_mut();
-                    let vec148 = (value146.into_bytes()).into_boxed_slice();
-                    let ptr148 = vec148.as_ptr().cast::<u8>();
-                    let len148 = vec148.len();
-                    ::core::mem::forget(vec148);
-                    *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len148;
+                    let svc::policy::types::Operand { name: name265, value: value265 } = e;
+                    let vec266 = (name265.into_bytes()).into_boxed_slice();
+                    let ptr266 = vec266.as_ptr().cast::<u8>();
+                    let len266 = vec266.len();
+                    ::core::mem::forget(vec266);
+                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len266;
+                    *base.add(0).cast::<*mut u8>() = ptr266.cast_mut();
+                    let vec267 = (value265.into_bytes()).into_boxed_slice();
+                    let ptr267 = vec267.as_ptr().cast::<u8>();
+                    let len267 = vec267.len();
+                    ::core::mem::forget(vec267);
+                    *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len267;
                     *base
                         .add(2 * ::core::mem::size_of::<*const u8>())
-                        .cast::<*mut u8>() = ptr148.cast_mut();
+                        .cast::<*mut u8>() = ptr267.cast_mut();
                 }
             }
-            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len149;
-            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result149;
+            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len268;
+            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result268;
         }
     }
-    *ptr142.add(2 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len150;
-    *ptr142.add(::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result150;
-    let vec157 = obligations143;
-    let len157 = vec157.len();
-    let layout157 = _rt::alloc::Layout::from_size_align_unchecked(
-        vec157.len() * (4 * ::core::mem::size_of::<*const u8>()),
+    *ptr261.add(2 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len269;
+    *ptr261.add(::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result269;
+    let vec276 = obligations262;
+    let len276 = vec276.len();
+    let layout276 = _rt::alloc::Layout::from_size_align_unchecked(
+        vec276.len() * (4 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let result157 = if layout157.size() != 0 {
-        let ptr = _rt::alloc::alloc(layout157).cast::<u8>();
+    let result276 = if layout276.size() != 0 {
+        let ptr = _rt::alloc::alloc(layout276).cast::<u8>();
         if ptr.is_null() {
-            _rt::alloc::handle_alloc_error(layout157);
+            _rt::alloc::handle_alloc_error(layout276);
         }
         ptr
     } else {
         ::core::ptr::null_mut()
     };
-    for (i, e) in vec157.into_iter().enumerate() {
-        let base = result157.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+    for (i, e) in vec276.into_iter().enumerate() {
+        let base = result276.add(i * (4 * ::core::mem::size_of::<*const u8>()));
         {
-            let svc::policy::types::Statement { code: code151, operands: operands151 } = e;
-            let vec152 = (code151.into_bytes()).into_boxed_slice();
-            let ptr152 = vec152.as_ptr().cast::<u8>();
-            let len152 = vec152.len();
-            ::core::mem::forget(vec152);
-            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len152;
-            *base.add(0).cast::<*mut u8>() = ptr152.cast_mut();
-            let vec156 = operands151;
-            let len156 = vec156.len();
-            let layout156 = _rt::alloc::Layout::from_size_align_unchecked(
-                vec156.len() * (4 * ::core::mem::size_of::<*const u8>()),
+            let svc::policy::types::Statement { code: code270, operands: operands270 } = e;
+            let vec271 = (code270.into_bytes()).into_boxed_slice();
+            let ptr271 = vec271.as_ptr().cast::<u8>();
+            let len271 = vec271.len();
+            ::core::mem::forget(vec271);
+            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len271;
+            *base.add(0).cast::<*mut u8>() = ptr271.cast_mut();
+            let vec275 = operands270;
+            let len275 = vec275.len();
+            let layout275 = _rt::alloc::Layout::from_size_align_unchecked(
+                vec275.len() * (4 * ::core::mem::size_of::<*const u8>()),
                 ::core::mem::size_of::<*const u8>(),
             );
-            let result156 = if layout156.size() != 0 {
-                let ptr = _rt::alloc::alloc(layout156).cast::<u8>();
+            let result275 = if layout275.size() != 0 {
+                let ptr = _rt::alloc::alloc(layout275).cast::<u8>();
                 if ptr.is_null() {
-                    _rt::alloc::handle_alloc_error(layout156);
+                    _rt::alloc::handle_alloc_error(layout275);
                 }
                 ptr
             } else {
                 ::core::ptr::null_mut()
             };
-            for (i, e) in vec156.into_iter().enumerate() {
-                let base = result156.add(i * (4 * ::core::mem::size_of::<*const u8>()));
+            for (i, e) in vec275.into_iter().enumerate() {
+                let base = result275.add(i * (4 * ::core::mem::size_of::<*const u8>()));
                 {
-                    let svc::policy::types::Operand { name: name153, value: value153 } = e;
-                    let vec154 = (name153.into_bytes()).into_boxed_slice();
-                    let ptr154 = vec154.as_ptr().cast::<u8>();
-                    let len154 = vec154.len();
-                    ::core::mem::forget(vec154);
-                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len154;
-                    *base.add(0).cast::<*mut u8>() = ptr154.cast_mut();
-                    let vec155 = (value153.into_bytes()).into_boxed_slice();
-                    let ptr155 = vec155.as_ptr().cast::<u8>();
-                    let len155 = vec155.len();
-                    ::core::mem::forget(vec155);
-                    *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len155;
+                    let svc::policy::types::Operand { name: name272, value: value272 } = e;
+                    let vec273 = (name272.into_bytes()).into_boxed_slice();
+                    let ptr273 = vec273.as_ptr().cast::<u8>();
+                    let len273 = vec273.len();
+                    ::core::mem::forget(vec273);
+                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len273;
+                    *base.add(0).cast::<*mut u8>() = ptr273.cast_mut();
+                    let vec274 = (value272.into_bytes()).into_boxed_slice();
+                    let ptr274 = vec274.as_ptr().cast::<u8>();
+                    let len274 = vec274.len();
+                    ::core::mem::forget(vec274);
+                    *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len274;
                     *base
                         .add(2 * ::core::mem::size_of::<*const u8>())
-                        .cast::<*mut u8>() = ptr155.cast_mut();
+                        .cast::<*mut u8>() = ptr274.cast_mut();
                 }
             }
-            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len156;
-            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result156;
+            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len275;
+            *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result275;
         }
     }
-    *ptr142.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len157;
-    *ptr142.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result157;
+    *ptr261.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len276;
+    *ptr261.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result276;
     let svc::policy::types::Quorum {
-        subjects: subjects158,
-        required: required158,
-        satisfied: satisfied158,
-        groups: groups158,
-    } = quorum143;
-    let vec160 = subjects158;
-    let len160 = vec160.len();
-    let layout160 = _rt::alloc::Layout::from_size_align_unchecked(
-        vec160.len() * (2 * ::core::mem::size_of::<*const u8>()),
+        subjects: subjects277,
+        required: required277,
+        satisfied: satisfied277,
+        groups: groups277,
+    } = quorum262;
+    let vec279 = subjects277;
+    let len279 = vec279.len();
+    let layout279 = _rt::alloc::Layout::from_size_align_unchecked(
+        vec279.len() * (2 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let result160 = if layout160.size() != 0 {
-        let ptr = _rt::alloc::alloc(layout160).cast::<u8>();
+    let result279 = if layout279.size() != 0 {
+        let ptr = _rt::alloc::alloc(layout279).cast::<u8>();
         if ptr.is_null() {
-            _rt::alloc::handle_alloc_error(layout160);
+            _rt::alloc::handle_alloc_error(layout279);
         }
         ptr
     } else {
         ::core::ptr::null_mut()
     };
-    for (i, e) in vec160.into_iter().enumerate() {
-        let base = result160.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+    for (i, e) in vec279.into_iter().enumerate() {
+        let base = result279.add(i * (2 * ::core::mem::size_of::<*const u8>()));
         {
-            let vec159 = (e.into_bytes()).into_boxed_slice();
-            let ptr159 = vec159.as_ptr().cast::<u8>();
-            let len159 = vec159.len();
-            ::core::mem::forget(vec159);
-            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len159;
-            *base.add(0).cast::<*mut u8>() = ptr159.cast_mut();
+            let vec278 = (e.into_bytes()).into_boxed_slice();
+            let ptr278 = vec278.as_ptr().cast::<u8>();
+            let len278 = vec278.len();
+            ::core::mem::forget(vec278);
+            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len278;
+            *base.add(0).cast::<*mut u8>() = ptr278.cast_mut();
         }
     }
-    *ptr142.add(6 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len160;
-    *ptr142.add(5 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result160;
-    *ptr142.add(7 * ::core::mem::size_of::<*const u8>()).cast::<i32>() = _rt::as_i32(
-        required158,
+    *ptr261.add(6 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len279;
+    *ptr261.add(5 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result279;
+    *ptr261.add(7 * ::core::mem::size_of::<*const u8>()).cast::<i32>() = _rt::as_i32(
+        required277,
     );
-    *ptr142.add(4 + 7 * ::core::mem::size_of::<*const u8>()).cast::<u8>() = (match satisfied158 {
+    *ptr261.add(4 + 7 * ::core::mem::size_of::<*const u8>()).cast::<u8>() = (match satisfied277 {
         true => 1,
         false => 0,
     }) as u8;
-    let vec165 = groups158;
-    let len165 = vec165.len();
-    let layout165 = _rt::alloc::Layout::from_size_align_unchecked(
-        vec165.len() * (5 * ::core::mem::size_of::<*const u8>()),
+    let vec284 = groups277;
+    let len284 = vec284.len();
+    let layout284 = _rt::alloc::Layout::from_size_align_unchecked(
+        vec284.len() * (5 * ::core::mem::size_of::<*const u8>()),
         ::core::mem::size_of::<*const u8>(),
     );
-    let result165 = if layout165.size() != 0 {
-        let ptr = _rt::alloc::alloc(layout165).cast::<u8>();
+    let result284 = if layout284.size() != 0 {
+        let ptr = _rt::alloc::alloc(layout284).cast::<u8>();
         if ptr.is_null() {
-            _rt::alloc::handle_alloc_error(layout165);
+            _rt::alloc::handle_alloc_error(layout284);
         }
         ptr
     } else {
         ::core::ptr::null_mut()
     };
-    for (i, e) in vec165.into_iter().enumerate() {
-        let base = result165.add(i * (5 * ::core::mem::size_of::<*const u8>()));
+    for (i, e) in vec284.into_iter().enumerate() {
+        let base = result284.add(i * (5 * ::core::mem::size_of::<*const u8>()));
         {
             let svc::policy::types::Group {
-                name: name161,
-                needed: needed161,
-                have: have161,
+                name: name280,
+                needed: needed280,
+                have: have280,
             } = e;
-            let vec162 = (name161.into_bytes()).into_boxed_slice();
-            let ptr162 = vec162.as_ptr().cast::<u8>();
-            let len162 = vec162.len();
-            ::core::mem::forget(vec162);
-            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len162;
-            *base.add(0).cast::<*mut u8>() = ptr162.cast_mut();
+            let vec281 = (name280.into_bytes()).into_boxed_slice();
+            let ptr281 = vec281.as_ptr().cast::<u8>();
+            let len281 = vec281.len();
+            ::core::mem::forget(vec281);
+            *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len281;
+            *base.add(0).cast::<*mut u8>() = ptr281.cast_mut();
             *base.add(2 * ::core::mem::size_of::<*const u8>()).cast::<i32>() = _rt::as_i32(
-                needed161,
+                needed280,
             );
-            let vec164 = have161;
-            let len164 = vec164.len();
-            let layout164 = _rt::alloc::Layout::from_size_align_unchecked(
-                vec164.len() * (2 * ::core::mem::size_of::<*const u8>()),
+            let vec283 = have280;
+            let len283 = vec283.len();
+            let layout283 = _rt::alloc::Layout::from_size_align_unchecked(
+                vec283.len() * (2 * ::core::mem::size_of::<*const u8>()),
                 ::core::mem::size_of::<*const u8>(),
             );
-            let result164 = if layout164.size() != 0 {
-                let ptr = _rt::alloc::alloc(layout164).cast::<u8>();
+            let result283 = if layout283.size() != 0 {
+                let ptr = _rt::alloc::alloc(layout283).cast::<u8>();
                 if ptr.is_null() {
-                    _rt::alloc::handle_alloc_error(layout164);
+                    _rt::alloc::handle_alloc_error(layout283);
                 }
                 ptr
             } else {
                 ::core::ptr::null_mut()
             };
-            for (i, e) in vec164.into_iter().enumerate() {
-                let base = result164.add(i * (2 * ::core::mem::size_of::<*const u8>()));
+            for (i, e) in vec283.into_iter().enumerate() {
+                let base = result283.add(i * (2 * ::core::mem::size_of::<*const u8>()));
                 {
-                    let vec163 = (e.into_bytes()).into_boxed_slice();
-                    let ptr163 = vec163.as_ptr().cast::<u8>();
-                    let len163 = vec163.len();
-                    ::core::mem::forget(vec163);
-                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len163;
-                    *base.add(0).cast::<*mut u8>() = ptr163.cast_mut();
+                    let vec282 = (e.into_bytes()).into_boxed_slice();
+                    let ptr282 = vec282.as_ptr().cast::<u8>();
+                    let len282 = vec282.len();
+                    ::core::mem::forget(vec282);
+                    *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len282;
+                    *base.add(0).cast::<*mut u8>() = ptr282.cast_mut();
                 }
             }
-            *base.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len164;
-            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result164;
+            *base.add(4 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len283;
+            *base.add(3 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result283;
         }
     }
-    *ptr142.add(8 + 8 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len165;
-    *ptr142.add(8 + 7 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result165;
-    ptr142
+    *ptr261.add(8 + 8 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len284;
+    *ptr261.add(8 + 7 * ::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = result284;
+    ptr261
 }
 #[doc(hidden)]
 #[allow(non_snake_case)]
@@ -1119,6 +1776,92 @@ pub mod svc {
                 }
             }
         }
+        /// Signed documents of the deployment, which change more often than the bundle: exchange rates, holidays, an address book. Those who
+        /// may sign a document of a name are in the trust roots of the gateway, and in those of each authority and node.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod documents {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            #[allow(unused_unsafe, clippy::all)]
+            /// The value at a JSON pointer in the content of the document with this name, in the form that `data` gives. None when there is no
+            /// such value, no such document, or only one that has expired: a policy that needs it must deny then.
+            ///
+            /// The first time that an evaluation reads a document, it reads the fact `document.NAME`, which the manifest declares, and
+            /// `time.now_ms`: both are recorded, and the document with them.
+            pub fn get(name: &str, pointer: &str) -> Option<_rt::String> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 3 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 3
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = name;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let vec1 = pointer;
+                    let ptr1 = vec1.as_ptr().cast::<u8>();
+                    let len1 = vec1.len();
+                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "svc:bundle/documents@1.0.0")]
+                    unsafe extern "C" {
+                        #[link_name = "get"]
+                        fn wit_import3(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import3(
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    unsafe {
+                        wit_import3(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2)
+                    };
+                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
+                    let result8 = match l4 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l5 = *ptr2
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l6 = *ptr2
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len7 = l6;
+                                let bytes7 = _rt::Vec::from_raw_parts(
+                                    l5.cast(),
+                                    len7,
+                                    len7,
+                                );
+                                _rt::string_lift(bytes7)
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result8
+                }
+            }
+        }
         /// Text for the author of the component. It decides nothing and is not recorded, but when the evaluation ends in a fault,
         /// the fault shows it: the message of a panic, for example.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
@@ -1156,6 +1899,7 @@ pub mod svc {
             #[doc(hidden)]
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
+            pub type Decoded = super::super::super::svc::transaction::types::Decoded;
             /// Why the host asks. The same `evaluate` answers all four.
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
@@ -1264,7 +2008,7 @@ pub mod svc {
                         .finish()
                 }
             }
-            /// A custody signature over a digest.
+            /// A custody signature.
             #[derive(Clone, Eq, PartialEq)]
             pub struct AssetAction {
                 pub asset_id: _rt::String,
@@ -1276,6 +2020,9 @@ pub mod svc {
                 pub typed_data_root: _rt::String,
                 /// Sorted by name.
                 pub public_fields: _rt::Vec<(_rt::String, _rt::String)>,
+                /// What the transaction to sign does, read from its own bytes; none if the request has a digest only. No host of this version
+                /// reads transactions, so it is always none.
+                pub transaction: Option<Decoded>,
             }
             impl ::core::fmt::Debug for AssetAction {
                 fn fmt(
@@ -1289,6 +2036,7 @@ pub mod svc {
                         .field("request-digest", &self.request_digest)
                         .field("typed-data-root", &self.typed_data_root)
                         .field("public-fields", &self.public_fields)
+                        .field("transaction", &self.transaction)
                         .finish()
                 }
             }
@@ -1536,6 +2284,7 @@ pub mod svc {
             /// - `deployment.permitted_recipients`: comma-separated accounts, or `*`
             /// - `deployment.required_approvals`: decimal
             /// - `deployment.separation_of_duties`: `true` or `false`
+            /// - `document.NAME`: lowercase hexadecimal, the SHA-256 of the signed document that `svc:bundle/documents` has by this name
             /// - `key.state`, `key.epoch`, `key.threshold`, `key.roster`: absent while the key does not exist
             /// - `time.now_ms`: decimal, the gateway's clock
             /// - `time.date.ZONE`, `time.weekday.ZONE`, `time.hour.ZONE`: `2026-10-25`, `sunday` and `2` in a zone of the IANA time zone
@@ -1604,12 +2353,271 @@ pub mod svc {
             }
         }
     }
+    pub mod transaction {
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod types {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            /// One signature that the transaction needs from the key.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct SigningItem {
+                /// The bytes that the signature scheme takes: 32 bytes of digest for secp256k1, the whole message for Ed25519.
+                pub message: _rt::Vec<u8>,
+                /// Derivation from the key, `digits/digits`.
+                pub path: Option<_rt::String>,
+                /// Taproot: the root of the script tree, 32 bytes, or empty for a key without scripts.
+                pub taproot: Option<_rt::Vec<u8>>,
+            }
+            impl ::core::fmt::Debug for SigningItem {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("SigningItem")
+                        .field("message", &self.message)
+                        .field("path", &self.path)
+                        .field("taproot", &self.taproot)
+                        .finish()
+                }
+            }
+            /// So much of an asset.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Amount {
+                /// CAIP-19.
+                pub asset: _rt::String,
+                /// Base units, decimal.
+                pub units: _rt::String,
+            }
+            impl ::core::fmt::Debug for Amount {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Amount")
+                        .field("asset", &self.asset)
+                        .field("units", &self.units)
+                        .finish()
+                }
+            }
+            /// Value leaves `source` for `target`.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Transfer {
+                pub asset: _rt::String,
+                pub source: _rt::String,
+                pub target: _rt::String,
+                pub units: _rt::String,
+            }
+            impl ::core::fmt::Debug for Transfer {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Transfer")
+                        .field("asset", &self.asset)
+                        .field("source", &self.source)
+                        .field("target", &self.target)
+                        .field("units", &self.units)
+                        .finish()
+                }
+            }
+            /// `spender` may take up to an amount from `owner` from now on.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Allowance {
+                pub asset: _rt::String,
+                pub owner: _rt::String,
+                pub spender: _rt::String,
+                /// None: without a limit.
+                pub units: Option<_rt::String>,
+            }
+            impl ::core::fmt::Debug for Allowance {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Allowance")
+                        .field("asset", &self.asset)
+                        .field("owner", &self.owner)
+                        .field("spender", &self.spender)
+                        .field("units", &self.units)
+                        .finish()
+                }
+            }
+            /// Who controls an account, a token, a program or a wallet changes.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Control {
+                pub account: _rt::String,
+                /// What changes, in the decoder's words, such as `owner` or `code`.
+                pub what: _rt::String,
+                pub target: _rt::String,
+            }
+            impl ::core::fmt::Debug for Control {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Control")
+                        .field("account", &self.account)
+                        .field("what", &self.what)
+                        .field("target", &self.target)
+                        .finish()
+                }
+            }
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Argument {
+                pub name: _rt::String,
+                pub type_: _rt::String,
+                pub value: _rt::String,
+            }
+            impl ::core::fmt::Debug for Argument {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Argument")
+                        .field("name", &self.name)
+                        .field("type", &self.type_)
+                        .field("value", &self.value)
+                        .finish()
+                }
+            }
+            /// A function that the bundle describes, with its arguments.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Call {
+                pub target: _rt::String,
+                pub function: _rt::String,
+                pub arguments: _rt::Vec<Argument>,
+                /// The native asset that is sent with it, base units, decimal.
+                pub units: _rt::String,
+            }
+            impl ::core::fmt::Debug for Call {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Call")
+                        .field("target", &self.target)
+                        .field("function", &self.function)
+                        .field("arguments", &self.arguments)
+                        .field("units", &self.units)
+                        .finish()
+                }
+            }
+            /// A signed message or typed data that moves nothing by itself.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Statement {
+                pub title: _rt::String,
+                /// Names and values, in their order.
+                pub fields: _rt::Vec<(_rt::String, _rt::String)>,
+            }
+            impl ::core::fmt::Debug for Statement {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Statement")
+                        .field("title", &self.title)
+                        .field("fields", &self.fields)
+                        .finish()
+                }
+            }
+            /// Bytes that nothing in the bundle explains.
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Opaque {
+                pub target: Option<_rt::String>,
+                pub length: u32,
+                /// SHA-256, lowercase hexadecimal.
+                pub sha256: _rt::String,
+                pub reason: _rt::String,
+            }
+            impl ::core::fmt::Debug for Opaque {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Opaque")
+                        .field("target", &self.target)
+                        .field("length", &self.length)
+                        .field("sha256", &self.sha256)
+                        .field("reason", &self.reason)
+                        .finish()
+                }
+            }
+            #[derive(Clone, Eq, PartialEq)]
+            pub enum Effect {
+                Transfer(Transfer),
+                Allowance(Allowance),
+                Control(Control),
+                Call(Call),
+                Statement(Statement),
+                Opaque(Opaque),
+            }
+            impl ::core::fmt::Debug for Effect {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        Effect::Transfer(e) => {
+                            f.debug_tuple("Effect::Transfer").field(e).finish()
+                        }
+                        Effect::Allowance(e) => {
+                            f.debug_tuple("Effect::Allowance").field(e).finish()
+                        }
+                        Effect::Control(e) => {
+                            f.debug_tuple("Effect::Control").field(e).finish()
+                        }
+                        Effect::Call(e) => {
+                            f.debug_tuple("Effect::Call").field(e).finish()
+                        }
+                        Effect::Statement(e) => {
+                            f.debug_tuple("Effect::Statement").field(e).finish()
+                        }
+                        Effect::Opaque(e) => {
+                            f.debug_tuple("Effect::Opaque").field(e).finish()
+                        }
+                    }
+                }
+            }
+            #[derive(Clone, Eq, PartialEq)]
+            pub struct Decoded {
+                pub format: _rt::String,
+                /// CAIP-2.
+                pub chain_id: _rt::String,
+                pub items: _rt::Vec<SigningItem>,
+                pub effects: _rt::Vec<Effect>,
+                /// The highest fee, if the transaction limits it.
+                pub fee_max: Option<Amount>,
+                /// What else must sign, in the chain's notation.
+                pub others: _rt::Vec<_rt::String>,
+                /// When it can no longer take effect, epoch milliseconds.
+                pub not_after_ms: Option<u64>,
+            }
+            impl ::core::fmt::Debug for Decoded {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Decoded")
+                        .field("format", &self.format)
+                        .field("chain-id", &self.chain_id)
+                        .field("items", &self.items)
+                        .field("effects", &self.effects)
+                        .field("fee-max", &self.fee_max)
+                        .field("others", &self.others)
+                        .field("not-after-ms", &self.not_after_ms)
+                        .finish()
+                }
+            }
+        }
+    }
 }
 #[rustfmt::skip]
 mod _rt {
     #![allow(dead_code, clippy::all)]
-    pub use alloc_crate::string::String;
     pub use alloc_crate::vec::Vec;
+    pub use alloc_crate::string::String;
     pub unsafe fn string_lift(bytes: Vec<u8>) -> String {
         if cfg!(debug_assertions) {
             String::from_utf8(bytes).unwrap()
@@ -1722,37 +2730,53 @@ macro_rules! __export_policy_impl {
         #[unsafe (link_section =
         "component-type:wit-bindgen:0.41.0:svc:policy@2.0.0:policy:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1340] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 2057] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xbf\x09\x01A\x02\x01\
-A\x10\x01B&\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06mome\
-nt\x03\0\0\x01ps\x01o\x02ss\x01p\x03\x01r\x04\x06persons\x0asubject-ids\x05roles\
-\x02\x0aattributes\x04\x04\0\x06person\x03\0\x05\x01r\x02\x02by\x06\x05at-msw\x04\
-\0\x08approval\x03\0\x07\x01ks\x01r\x05\x0cfrom-accounts\x0ato-accounts\x0camoun\
-t-minorx\x08currencys\x09reference\x09\x04\0\x07payment\x03\0\x0a\x01r\x06\x08as\
-set-ids\x06actions\x08chain-ids\x0erequest-digests\x0ftyped-data-roots\x0dpublic\
--fields\x04\x04\0\x0casset-action\x03\0\x0c\x01k{\x01r\x09\x09operations\x06reas\
-ons\x07purposes\x06chains\x02\x0ctarget-epoch\x09\x0bnew-key-ref\x09\x11signatur\
-e-profile\x09\x08asset-id\x09\x16recovering-participant\x0e\x04\0\x0akey-change\x03\
-\0\x0f\x01q\x03\x07payment\x01\x0b\0\x0casset-action\x01\x0d\0\x0akey-change\x01\
-\x10\0\x04\0\x06intent\x03\0\x11\x01p{\x01p\x08\x01r\x0b\x06moment\x01\x0bintent\
--hashs\x06tenants\x07key-refs\x09client-ids\x09submitter\x06\x06intent\x12\x0cpa\
-rticipants\x13\x09threshold\x0e\x0abip32-path\x09\x09approvals\x14\x04\0\x07requ\
-est\x03\0\x15\x01m\x02\x05allow\x04deny\x04\0\x08decision\x03\0\x17\x01r\x02\x04\
-names\x05values\x04\0\x07operand\x03\0\x19\x01p\x1a\x01r\x02\x04codes\x08operand\
-s\x1b\x04\0\x09statement\x03\0\x1c\x01r\x03\x04names\x06neededy\x04have\x02\x04\0\
-\x05group\x03\0\x1e\x01p\x1f\x01r\x04\x08subjects\x02\x08requiredy\x09satisfied\x7f\
-\x06groups\x20\x04\0\x06quorum\x03\0!\x01p\x1d\x01r\x04\x08decision\x18\x07reaso\
-ns#\x0bobligations#\x06quorum\"\x04\0\x07verdict\x03\0$\x03\0\x16svc:policy/type\
-s@2.0.0\x05\0\x02\x03\0\0\x07request\x03\0\x07request\x03\0\x01\x02\x03\0\0\x07v\
-erdict\x03\0\x07verdict\x03\0\x03\x01B\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03\
-get\x01\x01\x03\0\x16svc:policy/facts@2.0.0\x05\x05\x01B\x03\x01ks\x01@\x02\x04f\
-iles\x07pointers\0\0\x04\0\x03get\x01\x01\x03\0\x15svc:bundle/data@1.0.0\x05\x06\
-\x01B\x02\x01@\x01\x04texts\x01\0\x04\0\x05write\x01\0\x03\0\x14svc:bundle/log@1\
-.0.0\x05\x07\x01@\0\0s\x04\0\x08describe\x01\x08\x01@\x01\x07request\x02\0\x04\x04\
-\0\x08evaluate\x01\x09\x04\0\x17svc:policy/policy@2.0.0\x04\0\x0b\x0c\x01\0\x06p\
-olicy\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.227.\
-1\x10wit-bindgen-rust\x060.41.0";
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x8c\x0f\x01A\x02\x01\
+A\x15\x01B!\x01p}\x01ks\x01k\0\x01r\x03\x07message\0\x04path\x01\x07taproot\x02\x04\
+\0\x0csigning-item\x03\0\x03\x01r\x02\x05assets\x05unitss\x04\0\x06amount\x03\0\x05\
+\x01r\x04\x05assets\x06sources\x06targets\x05unitss\x04\0\x08transfer\x03\0\x07\x01\
+r\x04\x05assets\x05owners\x07spenders\x05units\x01\x04\0\x09allowance\x03\0\x09\x01\
+r\x03\x07accounts\x04whats\x06targets\x04\0\x07control\x03\0\x0b\x01r\x03\x04nam\
+es\x04types\x05values\x04\0\x08argument\x03\0\x0d\x01p\x0e\x01r\x04\x06targets\x08\
+functions\x09arguments\x0f\x05unitss\x04\0\x04call\x03\0\x10\x01o\x02ss\x01p\x12\
+\x01r\x02\x05titles\x06fields\x13\x04\0\x09statement\x03\0\x14\x01r\x04\x06targe\
+t\x01\x06lengthy\x06sha256s\x06reasons\x04\0\x06opaque\x03\0\x16\x01q\x06\x08tra\
+nsfer\x01\x08\0\x09allowance\x01\x0a\0\x07control\x01\x0c\0\x04call\x01\x11\0\x09\
+statement\x01\x15\0\x06opaque\x01\x17\0\x04\0\x06effect\x03\0\x18\x01p\x04\x01p\x19\
+\x01k\x06\x01ps\x01kw\x01r\x07\x06formats\x08chain-ids\x05items\x1a\x07effects\x1b\
+\x07fee-max\x1c\x06others\x1d\x0cnot-after-ms\x1e\x04\0\x07decoded\x03\0\x1f\x03\
+\0\x1bsvc:transaction/types@1.0.0\x05\0\x02\x03\0\0\x07decoded\x01B)\x02\x03\x02\
+\x01\x01\x04\0\x07decoded\x03\0\0\x01m\x04\x06submit\x08approval\x09admission\x07\
+preview\x04\0\x06moment\x03\0\x02\x01ps\x01o\x02ss\x01p\x05\x01r\x04\x06persons\x0a\
+subject-ids\x05roles\x04\x0aattributes\x06\x04\0\x06person\x03\0\x07\x01r\x02\x02\
+by\x08\x05at-msw\x04\0\x08approval\x03\0\x09\x01ks\x01r\x05\x0cfrom-accounts\x0a\
+to-accounts\x0camount-minorx\x08currencys\x09reference\x0b\x04\0\x07payment\x03\0\
+\x0c\x01k\x01\x01r\x07\x08asset-ids\x06actions\x08chain-ids\x0erequest-digests\x0f\
+typed-data-roots\x0dpublic-fields\x06\x0btransaction\x0e\x04\0\x0casset-action\x03\
+\0\x0f\x01k{\x01r\x09\x09operations\x06reasons\x07purposes\x06chains\x04\x0ctarg\
+et-epoch\x0b\x0bnew-key-ref\x0b\x11signature-profile\x0b\x08asset-id\x0b\x16reco\
+vering-participant\x11\x04\0\x0akey-change\x03\0\x12\x01q\x03\x07payment\x01\x0d\
+\0\x0casset-action\x01\x10\0\x0akey-change\x01\x13\0\x04\0\x06intent\x03\0\x14\x01\
+p{\x01p\x0a\x01r\x0b\x06moment\x03\x0bintent-hashs\x06tenants\x07key-refs\x09cli\
+ent-ids\x09submitter\x08\x06intent\x15\x0cparticipants\x16\x09threshold\x11\x0ab\
+ip32-path\x0b\x09approvals\x17\x04\0\x07request\x03\0\x18\x01m\x02\x05allow\x04d\
+eny\x04\0\x08decision\x03\0\x1a\x01r\x02\x04names\x05values\x04\0\x07operand\x03\
+\0\x1c\x01p\x1d\x01r\x02\x04codes\x08operands\x1e\x04\0\x09statement\x03\0\x1f\x01\
+r\x03\x04names\x06neededy\x04have\x04\x04\0\x05group\x03\0!\x01p\"\x01r\x04\x08s\
+ubjects\x04\x08requiredy\x09satisfied\x7f\x06groups#\x04\0\x06quorum\x03\0$\x01p\
+\x20\x01r\x04\x08decision\x1b\x07reasons&\x0bobligations&\x06quorum%\x04\0\x07ve\
+rdict\x03\0'\x03\0\x16svc:policy/types@2.0.0\x05\x02\x02\x03\0\x01\x07request\x03\
+\0\x07request\x03\0\x03\x02\x03\0\x01\x07verdict\x03\0\x07verdict\x03\0\x05\x01B\
+\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03get\x01\x01\x03\0\x16svc:policy/facts@\
+2.0.0\x05\x07\x01B\x03\x01ks\x01@\x02\x04files\x07pointers\0\0\x04\0\x03get\x01\x01\
+\x03\0\x15svc:bundle/data@1.0.0\x05\x08\x01B\x03\x01ks\x01@\x02\x04names\x07poin\
+ters\0\0\x04\0\x03get\x01\x01\x03\0\x1asvc:bundle/documents@1.0.0\x05\x09\x01B\x02\
+\x01@\x01\x04texts\x01\0\x04\0\x05write\x01\0\x03\0\x14svc:bundle/log@1.0.0\x05\x0a\
+\x01@\0\0s\x04\0\x08describe\x01\x0b\x01@\x01\x07request\x04\0\x06\x04\0\x08eval\
+uate\x01\x0c\x04\0\x17svc:policy/policy@2.0.0\x04\0\x0b\x0c\x01\0\x06policy\x03\0\
+\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.227.1\x10wit-bi\
+ndgen-rust\x060.41.0";
         };
     };
 }
@@ -1764,35 +2788,51 @@ pub use __export_policy_impl as export_world;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1359] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xb2\x09\x01A\x02\x01\
-A\x0c\x01B&\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06mome\
-nt\x03\0\0\x01ps\x01o\x02ss\x01p\x03\x01r\x04\x06persons\x0asubject-ids\x05roles\
-\x02\x0aattributes\x04\x04\0\x06person\x03\0\x05\x01r\x02\x02by\x06\x05at-msw\x04\
-\0\x08approval\x03\0\x07\x01ks\x01r\x05\x0cfrom-accounts\x0ato-accounts\x0camoun\
-t-minorx\x08currencys\x09reference\x09\x04\0\x07payment\x03\0\x0a\x01r\x06\x08as\
-set-ids\x06actions\x08chain-ids\x0erequest-digests\x0ftyped-data-roots\x0dpublic\
--fields\x04\x04\0\x0casset-action\x03\0\x0c\x01k{\x01r\x09\x09operations\x06reas\
-ons\x07purposes\x06chains\x02\x0ctarget-epoch\x09\x0bnew-key-ref\x09\x11signatur\
-e-profile\x09\x08asset-id\x09\x16recovering-participant\x0e\x04\0\x0akey-change\x03\
-\0\x0f\x01q\x03\x07payment\x01\x0b\0\x0casset-action\x01\x0d\0\x0akey-change\x01\
-\x10\0\x04\0\x06intent\x03\0\x11\x01p{\x01p\x08\x01r\x0b\x06moment\x01\x0bintent\
--hashs\x06tenants\x07key-refs\x09client-ids\x09submitter\x06\x06intent\x12\x0cpa\
-rticipants\x13\x09threshold\x0e\x0abip32-path\x09\x09approvals\x14\x04\0\x07requ\
-est\x03\0\x15\x01m\x02\x05allow\x04deny\x04\0\x08decision\x03\0\x17\x01r\x02\x04\
-names\x05values\x04\0\x07operand\x03\0\x19\x01p\x1a\x01r\x02\x04codes\x08operand\
-s\x1b\x04\0\x09statement\x03\0\x1c\x01r\x03\x04names\x06neededy\x04have\x02\x04\0\
-\x05group\x03\0\x1e\x01p\x1f\x01r\x04\x08subjects\x02\x08requiredy\x09satisfied\x7f\
-\x06groups\x20\x04\0\x06quorum\x03\0!\x01p\x1d\x01r\x04\x08decision\x18\x07reaso\
-ns#\x0bobligations#\x06quorum\"\x04\0\x07verdict\x03\0$\x03\0\x16svc:policy/type\
-s@2.0.0\x05\0\x02\x03\0\0\x07request\x03\0\x07request\x03\0\x01\x02\x03\0\0\x07v\
-erdict\x03\0\x07verdict\x03\0\x03\x01B\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03\
-get\x01\x01\x03\0\x16svc:policy/facts@2.0.0\x05\x05\x01B\x03\x01ks\x01@\x02\x04f\
-iles\x07pointers\0\0\x04\0\x03get\x01\x01\x03\0\x15svc:bundle/data@1.0.0\x05\x06\
-\x01B\x02\x01@\x01\x04texts\x01\0\x04\0\x05write\x01\0\x03\0\x14svc:bundle/log@1\
-.0.0\x05\x07\x04\07svc:policy/policy-with-all-of-its-exports-removed@2.0.0\x04\0\
-\x0b,\x01\0&policy-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0c\
-processed-by\x02\x0dwit-component\x070.227.1\x10wit-bindgen-rust\x060.41.0";
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2076] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xff\x0e\x01A\x02\x01\
+A\x11\x01B!\x01p}\x01ks\x01k\0\x01r\x03\x07message\0\x04path\x01\x07taproot\x02\x04\
+\0\x0csigning-item\x03\0\x03\x01r\x02\x05assets\x05unitss\x04\0\x06amount\x03\0\x05\
+\x01r\x04\x05assets\x06sources\x06targets\x05unitss\x04\0\x08transfer\x03\0\x07\x01\
+r\x04\x05assets\x05owners\x07spenders\x05units\x01\x04\0\x09allowance\x03\0\x09\x01\
+r\x03\x07accounts\x04whats\x06targets\x04\0\x07control\x03\0\x0b\x01r\x03\x04nam\
+es\x04types\x05values\x04\0\x08argument\x03\0\x0d\x01p\x0e\x01r\x04\x06targets\x08\
+functions\x09arguments\x0f\x05unitss\x04\0\x04call\x03\0\x10\x01o\x02ss\x01p\x12\
+\x01r\x02\x05titles\x06fields\x13\x04\0\x09statement\x03\0\x14\x01r\x04\x06targe\
+t\x01\x06lengthy\x06sha256s\x06reasons\x04\0\x06opaque\x03\0\x16\x01q\x06\x08tra\
+nsfer\x01\x08\0\x09allowance\x01\x0a\0\x07control\x01\x0c\0\x04call\x01\x11\0\x09\
+statement\x01\x15\0\x06opaque\x01\x17\0\x04\0\x06effect\x03\0\x18\x01p\x04\x01p\x19\
+\x01k\x06\x01ps\x01kw\x01r\x07\x06formats\x08chain-ids\x05items\x1a\x07effects\x1b\
+\x07fee-max\x1c\x06others\x1d\x0cnot-after-ms\x1e\x04\0\x07decoded\x03\0\x1f\x03\
+\0\x1bsvc:transaction/types@1.0.0\x05\0\x02\x03\0\0\x07decoded\x01B)\x02\x03\x02\
+\x01\x01\x04\0\x07decoded\x03\0\0\x01m\x04\x06submit\x08approval\x09admission\x07\
+preview\x04\0\x06moment\x03\0\x02\x01ps\x01o\x02ss\x01p\x05\x01r\x04\x06persons\x0a\
+subject-ids\x05roles\x04\x0aattributes\x06\x04\0\x06person\x03\0\x07\x01r\x02\x02\
+by\x08\x05at-msw\x04\0\x08approval\x03\0\x09\x01ks\x01r\x05\x0cfrom-accounts\x0a\
+to-accounts\x0camount-minorx\x08currencys\x09reference\x0b\x04\0\x07payment\x03\0\
+\x0c\x01k\x01\x01r\x07\x08asset-ids\x06actions\x08chain-ids\x0erequest-digests\x0f\
+typed-data-roots\x0dpublic-fields\x06\x0btransaction\x0e\x04\0\x0casset-action\x03\
+\0\x0f\x01k{\x01r\x09\x09operations\x06reasons\x07purposes\x06chains\x04\x0ctarg\
+et-epoch\x0b\x0bnew-key-ref\x0b\x11signature-profile\x0b\x08asset-id\x0b\x16reco\
+vering-participant\x11\x04\0\x0akey-change\x03\0\x12\x01q\x03\x07payment\x01\x0d\
+\0\x0casset-action\x01\x10\0\x0akey-change\x01\x13\0\x04\0\x06intent\x03\0\x14\x01\
+p{\x01p\x0a\x01r\x0b\x06moment\x03\x0bintent-hashs\x06tenants\x07key-refs\x09cli\
+ent-ids\x09submitter\x08\x06intent\x15\x0cparticipants\x16\x09threshold\x11\x0ab\
+ip32-path\x0b\x09approvals\x17\x04\0\x07request\x03\0\x18\x01m\x02\x05allow\x04d\
+eny\x04\0\x08decision\x03\0\x1a\x01r\x02\x04names\x05values\x04\0\x07operand\x03\
+\0\x1c\x01p\x1d\x01r\x02\x04codes\x08operands\x1e\x04\0\x09statement\x03\0\x1f\x01\
+r\x03\x04names\x06neededy\x04have\x04\x04\0\x05group\x03\0!\x01p\"\x01r\x04\x08s\
+ubjects\x04\x08requiredy\x09satisfied\x7f\x06groups#\x04\0\x06quorum\x03\0$\x01p\
+\x20\x01r\x04\x08decision\x1b\x07reasons&\x0bobligations&\x06quorum%\x04\0\x07ve\
+rdict\x03\0'\x03\0\x16svc:policy/types@2.0.0\x05\x02\x02\x03\0\x01\x07request\x03\
+\0\x07request\x03\0\x03\x02\x03\0\x01\x07verdict\x03\0\x07verdict\x03\0\x05\x01B\
+\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03get\x01\x01\x03\0\x16svc:policy/facts@\
+2.0.0\x05\x07\x01B\x03\x01ks\x01@\x02\x04files\x07pointers\0\0\x04\0\x03get\x01\x01\
+\x03\0\x15svc:bundle/data@1.0.0\x05\x08\x01B\x03\x01ks\x01@\x02\x04names\x07poin\
+ters\0\0\x04\0\x03get\x01\x01\x03\0\x1asvc:bundle/documents@1.0.0\x05\x09\x01B\x02\
+\x01@\x01\x04texts\x01\0\x04\0\x05write\x01\0\x03\0\x14svc:bundle/log@1.0.0\x05\x0a\
+\x04\07svc:policy/policy-with-all-of-its-exports-removed@2.0.0\x04\0\x0b,\x01\0&\
+policy-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-\
+by\x02\x0dwit-component\x070.227.1\x10wit-bindgen-rust\x060.41.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

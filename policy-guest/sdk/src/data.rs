@@ -1,4 +1,4 @@
-//! The data files of a bundle.
+//! The data files of a bundle, and the documents of a deployment.
 
 use crate::json;
 use std::borrow::Cow;
@@ -41,6 +41,27 @@ pub trait Data {
     }
 }
 
+/// The signed documents of the deployment, by name in the place of a file: exchange rates, holidays, whatever changes more often than the
+/// bundle. The manifest declares each among its facts, as `document.NAME`; the gateway records which one was read.
+///
+/// A document that is missing or has expired has no values: a policy that needs it must deny then. A component that uses this imports
+/// `svc:bundle/documents`. There are none in a native build: let your rule take a `&dyn Data`, and give it
+/// [`testing::data`](crate::testing::data) in tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Documents;
+
+impl Data for Documents {
+    #[cfg(target_arch = "wasm32")]
+    fn get(&self, name: &str, pointer: &str) -> Option<String> {
+        crate::bindings::svc::bundle::documents::get(name, pointer)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn get(&self, _: &str, _: &str) -> Option<String> {
+        None
+    }
+}
+
 /// Escapes a name for use as one step of a JSON pointer: `~` becomes `~0`, and `/` becomes `~1`.
 #[must_use]
 pub fn step(name: &str) -> Cow<'_, str> {
@@ -69,7 +90,7 @@ fn read<T>(
 /// A value that does not have the requested type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableData {
-    /// The file, below `data/`.
+    /// The file, below `data/`, or the name of the document.
     pub file: String,
     /// The JSON pointer into the file.
     pub pointer: String,

@@ -66,7 +66,8 @@ pub use bindings::svc::policy::types::{
     Approval, AssetAction, Decision, Group, Intent, KeyChange, Moment, Operand, Payment, Person, Quorum,
     Request, Statement, Verdict,
 };
-pub use data::{Data, UnreadableData, step};
+pub use bindings::svc::transaction::types as transaction;
+pub use data::{Data, Documents, UnreadableData, step};
 pub use facts::{Facts, Unreadable};
 pub use quorum::{count, group};
 

@@ -27,6 +27,7 @@ pub fn asset_action() -> Request {
         request_digest: "aa".repeat(32),
         typed_data_root: "bb".repeat(32),
         public_fields: vec![("to".into(), "0x01".into())],
+        transaction: None,
     }))
 }
 
@@ -74,7 +75,7 @@ pub fn facts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
 }
 
-/// The bundle's data, by file name and JSON text: `data(&[("limits.json", "{}")])`.
+/// The bundle's data, by file name and JSON text: `data(&[("limits.json", "{}")])`; or the deployment's documents, by name.
 ///
 /// Lookups give what the gateway gives. The gateway also rejects a bundle whose files have duplicate members or
 /// floating-point numbers.

@@ -54,7 +54,7 @@ fn faulty_release(
         required: 0,
         satisfied: false,
     };
-    with_one_vector(&release(sequence, signer), signer, &[], expect, change)
+    with_one_vector(&release(sequence, signer), signer, |_| (), expect, change)
 }
 
 /// These files with a changed manifest, signed by `signer` alone.

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::facts::PENDING_COUNT;
-use gateway_domain::policy::{Facts, Moment, Outcome, REJECTIONS_REQUIRED, Request, Statement};
+use gateway_domain::policy::{
+    Facts, Moment, Outcome, REJECTIONS_REQUIRED, Request, SignedDocument, Statement,
+};
 use gateway_engine::ports::{Declared, EvaluatePolicy};
 use std::sync::{Arc, Mutex};
 
@@ -55,6 +57,10 @@ impl EvaluatePolicy for RecordingPolicy {
             outcome.obligations.push(Statement::with_operand(REJECTIONS_REQUIRED, "rejections", "2"));
         }
         outcome
+    }
+
+    fn documents(&self) -> Arc<[Arc<SignedDocument>]> {
+        self.host.documents()
     }
 
     fn declared(&self, bundle_hash: Hex32, code: &str) -> Option<Declared> {

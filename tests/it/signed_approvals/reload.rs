@@ -1,13 +1,14 @@
 //! A registry of approvers that changes while the process runs.
 
 use crate::harness::approvers::Signers;
-use crate::harness::bundles::replace;
+use crate::harness::bundles::{Site, key, replace};
 use crate::harness::cluster::Cluster;
 use crate::harness::custody;
 use crate::harness::process::{Process, SIGN, post, request, text};
 use crate::harness::samples::{path, payment};
 use crate::harness::wire::poll;
 use gateway_domain::testing::approvers::registry;
+use gateway_policy::testing::grouped_bundle;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -187,4 +188,26 @@ fn unreadable_registry_rejects_all_approvals_and_recovers() {
     }
     assert_eq!(desk.approve_key(&operation, "alice").0, 200);
     assert_eq!(desk.approve_key(&operation, "bob").1["state"], "admitted");
+}
+
+/// Everyone in the registry is a treasurer for the policy, and no one of another team.
+#[test]
+fn group_that_no_one_in_the_registry_can_fill_is_named_at_the_submission() {
+    let (folder, site, signers) = (tempfile::tempdir().unwrap(), Site::new(), Signers::new());
+    site.offer(&grouped_bundle(1, &key(1)));
+    let at = |name: &str| site.path(name).display().to_string();
+    let (bundle, trust) = (at("bundle"), at("trust.json"));
+    let policy = [("policy_bundle", bundle.as_str()), ("policy_trust_roots", &trust)];
+    for (rule, n_warnings) in [("required", 1), ("optional", 0)] {
+        let process = Process::start(folder.path(), None, &[&signers.settings(rule)[..], &policy].concat());
+        let operation = process.post("/v1/operations/sign", Some(&payment(rule)))["operation"].clone();
+        let groups = operation["approvals"]["missing"].as_array().unwrap().iter().map(|it| &it["group"]);
+        assert_eq!(groups.collect::<Vec<_>>(), [&json!(null), &json!("treasurer"), &json!("other_team")]);
+        let warnings: Vec<_> = operation["warnings"].as_array().unwrap().iter().collect();
+        let of_groups = warnings.iter().filter(|it| it["code"] == "group_cannot_be_filled");
+        let of_groups: Vec<_> = of_groups.map(|it| it["message"].as_str().unwrap()).collect();
+        assert_eq!(of_groups.len(), n_warnings, "{rule}: {operation}");
+        assert!(of_groups.iter().all(|it| it.contains("lack 1 of other_team")), "{of_groups:?}");
+        process.terminate();
+    }
 }

@@ -416,6 +416,7 @@ pub(super) fn submission_warnings(
     let mut warnings = Warning::unknown_members(unknown);
     warnings.extend(submitted.body_differs.then(Warning::idempotency_mismatch));
     warnings.extend(submitted.fence_is_stale.then(Warning::stale_fence));
+    warnings.extend(submitted.unfillable.iter().map(Warning::unfillable_group));
     warnings.extend(Warning::uncompared_contributions(&submitted.record.operation.intent));
     warnings.extend(Warning::replaced_profile(&submitted.record.operation.intent));
     let mut headers = warning::headers(&warnings);

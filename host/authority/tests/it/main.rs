@@ -3,6 +3,7 @@
 
 mod asked;
 mod decision;
+mod documents;
 mod envelope;
 mod paid;
 mod record;

@@ -38,6 +38,8 @@ pub(crate) enum Error {
     #[error("the embedded template is broken: {0}")]
     Template(String),
 
+    #[error("`{}` cannot be the content of a document: {why}", path.display())]
+    Document { path: PathBuf, why: String },
     #[error("`{}` is not an activation record: {fault}", path.display())]
     Record { path: PathBuf, fault: String },
     #[error("key file `{}` is not valid: {fault}", path.display())]

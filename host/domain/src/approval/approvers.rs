@@ -4,7 +4,7 @@ use super::registry::{
     ANY_TENANT, Algorithm, ApproverEntry, ApproversFile, FORMAT, KeyEntry, RegistryError, Validity,
 };
 use super::webauthn::{Credential, CredentialKey};
-use super::{ApprovalError, ApprovalSignature, Statement, limits};
+use super::{Approval, ApprovalError, ApprovalSignature, Statement, limits};
 use crate::ed25519::PublicKey;
 use crate::ids::Tenant;
 use crate::names::{ComparedName, compared, is_same_person};
@@ -144,6 +144,27 @@ impl Approvers {
     #[must_use]
     pub fn registered(&self, tenant: &Tenant, subject_id: &str) -> Option<&Registered> {
         self.listed(tenant, subject_id)?.registered.as_deref()
+    }
+
+    /// An approval of everyone who can sign one of the tenant's operations now, in all their roles; not signed.
+    #[must_use]
+    pub fn everyone(&self, tenant: &Tenant, now: EpochMs) -> Vec<Approval> {
+        let can_sign = |approver: &Approver| {
+            let mut keys = approver.keys.iter();
+            approver.approves_for(tenant) && keys.any(|(_, validity)| validity.check(now).is_ok())
+        };
+        let approval = |(name, approver): (&ComparedName, &Approver)| Approval {
+            subject_id: name.as_str().to_owned(),
+            roles: approver.roles.iter().cloned().collect(),
+            registered: approver.registered.clone(),
+            claimed_at_ms: i64::try_from(now.0).unwrap_or(i64::MAX),
+            approved_at_ms: now,
+            signature: None,
+        };
+        let able = |(name, approvers): (&ComparedName, &Vec<Approver>)| {
+            Some(approval((name, approvers.iter().find(|approver| can_sign(approver))?)))
+        };
+        self.entries.iter().filter_map(able).collect()
     }
 
     /// The persons who have more than one subject id, each with these.

@@ -63,6 +63,15 @@ impl SigningRule {
         }
     }
 
+    /// An approval of everyone who can approve the tenant's operations now; `None` if others can, or the registry cannot be read.
+    #[must_use]
+    pub fn everyone(&self, tenant: &Tenant, now: EpochMs) -> Option<Vec<Approval>> {
+        match self {
+            Self::Off | Self::Optional(_) => None,
+            Self::Required(pinned) => Some(pinned.registry().ok()?.everyone(tenant, now)),
+        }
+    }
+
     /// What the registry says of a subject in operations of the tenant. Without a registry, nothing is said of anybody.
     ///
     /// # Errors

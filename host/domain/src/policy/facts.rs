@@ -1,6 +1,6 @@
 //! The facts that a deployment offers to policies, each defined in one place.
 
-use super::{Approval, FactRead};
+use super::{Approval, FactRead, SignedDocument, document};
 use crate::binding::ClientBinding;
 use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
@@ -89,7 +89,8 @@ fn offered() -> impl Iterator<Item = (&'static str, FactClass)> {
 /// computes them.
 pub const CALENDAR: [&str; 3] = ["time.date.", "time.weekday.", "time.hour."];
 
-/// The classes of the facts that an entry of a manifest stands for: a name, or `prefix.*`. Empty if there is no such fact.
+/// The classes of the facts that an entry of a manifest stands for: a name, or `prefix.*`. Empty if there is no such fact. A document may
+/// have any name.
 #[must_use]
 pub fn classes(declared: &str) -> BTreeSet<FactClass> {
     let is_meant = |name: &str| match declared.strip_suffix('*') {
@@ -98,37 +99,63 @@ pub fn classes(declared: &str) -> BTreeSet<FactClass> {
     };
     let offered = offered().filter(|(name, _)| is_meant(name)).map(|(_, class)| class);
     let is_calendar = CALENDAR.iter().any(|beginning| declared.starts_with(beginning));
-    offered.chain(is_calendar.then_some(FactClass::Own)).collect()
+    let document = declared.strip_prefix(document::PREFIX);
+    let is_document = document.is_some_and(|name| name == "*" || document::is_name(name));
+    let others = [(is_calendar, FactClass::Own), (is_document, FactClass::Proven)];
+    offered.chain(others.into_iter().filter_map(|(is_meant, class)| is_meant.then_some(class))).collect()
 }
 
-/// Facts by name. A policy reads them one by one, and each read is recorded. Cloning shares the values.
+/// Facts by name, and the documents that some of them name. A policy reads them one by one, and each read is recorded. Cloning shares the
+/// values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts(Arc<BTreeMap<Cow<'static, str>, String>>);
+pub struct Facts {
+    values: Arc<BTreeMap<Cow<'static, str>, String>>,
+    documents: Vec<Arc<SignedDocument>>,
+}
 
 impl Facts {
     /// The value of a fact; `None` when the deployment has no such fact.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.values.get(name).map(String::as_str)
     }
 
     /// Facts from pairs of name and value, for tests and vectors.
     #[must_use]
     pub fn from_pairs<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, String)>) -> Self {
-        Self(Arc::new(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()))
+        let values = Arc::new(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect());
+        Self { values, documents: Vec::new() }
+    }
+
+    /// The document whose hash is the value of this fact, `document.NAME`.
+    #[must_use]
+    pub fn document(&self, fact: &str) -> Option<&Arc<SignedDocument>> {
+        let (name, hash) = (fact.strip_prefix(document::PREFIX)?, self.get(fact)?);
+        self.documents.iter().find(|one| one.document.name == name && one.hash.to_string() == hash)
+    }
+
+    /// These facts, with those of the documents that are valid at this time. The documents are trusted.
+    #[must_use]
+    pub fn with_documents(self, documents: &[Arc<SignedDocument>], now: EpochMs) -> Self {
+        let valid: Vec<_> = documents.iter().filter(|one| one.is_valid_at(now)).cloned().collect();
+        let facts = valid.iter().map(|one| (one.fact(), Some(one.hash.to_string()))).collect();
+        Self { documents: valid, ..self.assuming(facts) }
     }
 
     /// These facts, with others in place of those of the same name; `None` for one that does not exist.
     #[must_use]
     pub fn assuming(self, others: BTreeMap<String, Option<String>>) -> Self {
-        let mut facts = Arc::unwrap_or_clone(self.0);
+        if others.is_empty() {
+            return self;
+        }
+        let mut facts = Arc::unwrap_or_clone(self.values);
         for (name, value) in others {
             match value {
                 Some(value) => drop(facts.insert(Cow::Owned(name), value)),
                 None => drop(facts.remove(name.as_str())),
             }
         }
-        Self(Arc::new(facts))
+        Self { values: Arc::new(facts), ..self }
     }
 
     /// These facts, with those of earlier payments.
@@ -143,11 +170,13 @@ impl Facts {
         self.assuming([(PENDING_COUNT.to_owned(), Some(count.to_string()))].into())
     }
 
-    /// The facts of a recorded evaluation, for a re-run. Leaves out facts that had no value.
+    /// The facts of a recorded evaluation, for a re-run, and those of the documents that it read. Leaves out facts that had no value.
     #[must_use]
-    pub fn recorded(read: &[FactRead]) -> Self {
+    pub fn recorded(read: &[FactRead], documents: &[Arc<SignedDocument>]) -> Self {
+        let read = read.iter().filter(|fact| !fact.name.starts_with(document::PREFIX));
         let with_value = |fact: &FactRead| Some((fact.name.clone(), fact.value.clone()?));
-        Self::from_pairs(read.iter().filter_map(with_value))
+        // Whether they were valid then is checked by who repeats it.
+        Self::from_pairs(read.filter_map(with_value)).with_documents(documents, EpochMs(0))
     }
 }
 
@@ -204,13 +233,16 @@ mod tests {
         Party::ALL.into_iter().for_each(|party| totals.insert(party, Default::default()));
         let facts = facts_for(&rules, Some(&key()), Some(&terms), Some(&totals), EpochMs(1));
         let facts = facts.with_paid(Paid { first_ms: EpochMs(1), count: 1 }).with_pending(0);
-        let names: BTreeSet<_> = facts.0.keys().map(AsRef::as_ref).collect();
+        let names: BTreeSet<_> = facts.values.keys().map(AsRef::as_ref).collect();
         assert_eq!(names, offered().map(|(name, _)| name).collect());
         for (declared, expected) in [
             ("time.now_ms", &[FactClass::Own][..]),
             ("velocity.recipient.*", &[FactClass::Bounded]),
             ("time.hour.UTC", &[FactClass::Own]),
             ("recipient.*", &[FactClass::Proven]),
+            ("document.rates", &[FactClass::Proven]),
+            ("document.*", &[FactClass::Proven]),
+            ("document.Rates", &[]),
             ("pending.*", &[FactClass::Claimed]),
             ("time.now", &[]),
             ("velocity", &[]),

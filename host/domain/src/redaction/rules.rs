@@ -198,6 +198,7 @@ const OUTCOME: &Shape = &[&[
     ("obligations", Each(&Members(STATEMENT))),
     ("facts", Each(&Members(&[&[("name", Open), ("value", Parties)]]))),
     ("proven_by", Parties),
+    ("documents", Parties),
     ("quorum", Members(&[&[("subjects", Open), ("required", Open), ("satisfied", Open), ("groups", Open)]])),
     ("input_hash", Parties),
     ("output_hash", Parties),

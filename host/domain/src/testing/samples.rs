@@ -91,6 +91,7 @@ pub fn verdict(subjects: &[String], required: u32) -> Outcome {
         obligations: vec![],
         facts: vec![],
         proven_by: vec![],
+        documents: vec![],
         quorum: Quorum { subjects: subjects.to_vec(), required, satisfied, groups: vec![] },
         input_hash: hex32(4),
         output_hash: hex32(5),

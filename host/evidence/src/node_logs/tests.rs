@@ -30,6 +30,7 @@ fn roots() -> Roots {
         nodes: [public(NODE), public(ParticipantIndex(1))].into(),
         logs: vec![],
         keys: BTreeMap::new(),
+        documents: vec![],
         bundles: vec![],
         facts: BTreeMap::new(),
         approvers: None,

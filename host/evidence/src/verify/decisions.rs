@@ -9,6 +9,7 @@ use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{Evaluation, Operation, evaluations};
 use gateway_domain::policy::paid::{PREFIX, Paid, Paying};
+use gateway_domain::policy::{FactRead, Outcome, document};
 use gateway_domain::signature::signing_key;
 use std::collections::BTreeSet;
 
@@ -23,6 +24,7 @@ pub(crate) fn check(replayed: &Replayed, reader: &EvidenceReader<'_>, report: &m
     report.add("policy decisions", findings, seen);
     check_facts(&found, reader.roots, report);
     check_paid(&replayed.operation, &found, reader.roots, report);
+    check_documents(&found, reader.roots, report);
     if let Some(rerun) = reader.rerun {
         rerun_policies(&found, rerun, report);
     }
@@ -42,7 +44,7 @@ fn check_facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
                         format!("`{fact}` is not a value that the roots allow"),
                     );
                 }
-                (None, _) if fact.name.starts_with(PREFIX) => {}
+                (None, _) if fact.name.starts_with(PREFIX) || fact.name.starts_with(document::PREFIX) => {}
                 (None, _) => _ = unknown.insert(fact.name.as_str()),
             }
         }
@@ -109,6 +111,54 @@ fn check_paid(operation: &Operation, found: &[Evaluation], roots: &Roots, report
         }
     }
     report.add(NAME, findings, format!("{n_facts} facts follow from decisions and signatures on them"));
+}
+
+/// Compares the facts that say which documents the policy read with the documents, and verifies the signatures of these.
+fn check_documents(found: &[Evaluation], roots: &Roots, report: &mut Report) {
+    const NAME: &str = "policy documents";
+    let (mut findings, mut n_read) = (Findings::default(), 0_usize);
+    for evaluation in found {
+        n_read = n_read.saturating_add(check_read(evaluation, roots, &mut findings));
+    }
+    if n_read == 0 && findings.is_empty() {
+        return;
+    }
+    report.add(NAME, findings, format!("{n_read} have the hashes that the policy read, and had not expired"));
+    if roots.documents.is_empty() {
+        report.not_checked(NAME, "their signatures: the roots name no keys in `documents`");
+    }
+}
+
+/// Checks the documents of one evaluation. Returns how many it read.
+fn check_read(evaluation: &Evaluation, roots: &Roots, findings: &mut Findings) -> usize {
+    let Outcome { facts, documents, .. } = &evaluation.outcome;
+    let named = |fact: &&FactRead| fact.name.starts_with(document::PREFIX) && fact.value.is_some();
+    let read: Vec<_> = facts.iter().filter(named).collect();
+    let at = |member: &str| format!("{}/{member}", at(evaluation));
+    let signed = match document::parse_all(documents) {
+        Ok(signed) => signed,
+        Err(error) => {
+            findings.add(at("documents"), error.to_string());
+            return read.len();
+        }
+    };
+    if signed.len() != read.len() {
+        findings.add(at("documents"), "they are not those that the policy read".to_owned());
+    }
+    let now_ms = facts.iter().find(|fact| fact.name == "time.now_ms");
+    let now_ms = now_ms.and_then(|fact| fact.value.as_deref());
+    for fact in &read {
+        let hash = fact.value.as_deref().unwrap_or_default();
+        if !document::is_proven(&signed, &fact.name, hash, now_ms) {
+            findings.add(at("facts"), format!("`{fact}` is not the hash of a document that was valid then"));
+        }
+    }
+    for (index, one) in signed.iter().enumerate().filter(|_| !roots.documents.is_empty()) {
+        if let Err(error) = one.verify(&roots.documents) {
+            findings.add(at(&format!("documents/{index}")), error.to_string());
+        }
+    }
+    read.len()
 }
 
 /// The JSON pointer to the evaluation in the document.

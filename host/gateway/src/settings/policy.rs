@@ -21,7 +21,9 @@ settings! {
         policy_activation = "", "FILE" => activation: Option<PathBuf> = Reader::path;
         /// A signed bundle that evaluates the same requests as the active one and decides nothing; empty for none
         policy_candidate = "", "PATH" => candidate: Option<PathBuf> = Reader::path;
-        /// Interval between readings of bundle, trust roots, activation record, candidate and approvers_file; 0 reads them on SIGHUP only
+        /// The folder of signed documents that policies read, each in a file NAME.json; empty for none
+        policy_documents = "", "PATH" => documents: Option<PathBuf> = Reader::path;
+        /// Interval between readings of bundle, trust roots, activation record, candidate, documents and approvers_file; 0 reads them on SIGHUP only
         policy_watch_ms = "2000", "MILLISECONDS" => watch: Option<Duration> = watch;
     }
 }

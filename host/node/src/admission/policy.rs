@@ -9,9 +9,10 @@ use crate::settings::NodeSettings;
 use crate::store::operation::AdmittedRequest;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::intent::Intent;
+use gateway_domain::policy::document::{self, DocumentError};
 use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::paid::Paying;
-use gateway_domain::policy::{Outcome, Paid, SpendingTotals};
+use gateway_domain::policy::{Outcome, Paid, SignedDocument, SpendingTotals};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{Disagreement, Known, KnownKey, RepeatError, TotalsError, TrustedBundle};
 use gateway_threshold::PublicKeys;
@@ -33,6 +34,7 @@ impl Node {
     ) -> Result<(), NodeError> {
         self.bundles.check(bundle, self.now()).map_err(|error| bundle_error(&error))?;
         let AdmittedRequest { request, decision } = statement;
+        self.bundles.documents(&request.policy.documents).map_err(|error| document_refused(&error))?;
         let asked = request.policy_request(decision.intent_hash);
         let repeated = match bundle.evaluator().repeat_inline(&asked, &request.policy) {
             Some(repeated) => repeated,
@@ -66,9 +68,10 @@ impl Node {
 fn repeat_error(error: &RepeatError) -> NodeError {
     match error {
         RepeatError::Host(_) => NodeError::unavailable("the node's policy engine cannot evaluate now"),
-        RepeatError::TooManyFacts | RepeatError::OtherFacts | RepeatError::OtherFuel { .. } => {
-            policy_refused(error.to_string()).into()
-        }
+        RepeatError::TooManyFacts
+        | RepeatError::Document(_)
+        | RepeatError::OtherFacts
+        | RepeatError::OtherFuel { .. } => policy_refused(error.to_string()).into(),
     }
 }
 
@@ -79,7 +82,7 @@ fn check_outcome(
     outcome: &Outcome,
     now: Option<EpochMs>,
 ) -> Result<(), NodeRejection> {
-    known(settings, statement, None, None, now).check_outcome(outcome).map_err(disagreement)?;
+    known(settings, statement, None, None, Vec::new(), now).check_outcome(outcome).map_err(disagreement)?;
     let decision = &statement.decision;
     let is_decided = outcome.bundle_hash == decision.bundle_hash
         && outcome.input_hash == decision.policy_input_hash
@@ -90,22 +93,35 @@ fn check_outcome(
     Ok(())
 }
 
+pub(crate) fn document_refused(error: &DocumentError) -> NodeRejection {
+    policy_refused(error.to_string())
+}
+
 fn disagreement(error: Disagreement) -> NodeRejection {
     policy_refused(error.to_string())
 }
 
 /// Checks the facts that the policy read. `held` are the public keys of the node's share, if it holds one of the decision's
-/// generation. `now` is `None` at the execution. Returns what the proofs of earlier payments say.
+/// generation. `now` is `None` at the execution. Returns what the proofs of earlier payments say, and the documents, whose signatures
+/// [`Node::check_policy`] has verified.
 pub(crate) fn check_facts(
     settings: &NodeSettings,
     statement: &AdmittedRequest,
     held: Option<&PublicKeys>,
     now: Option<EpochMs>,
-) -> Result<Option<Paid>, NodeRejection> {
+) -> Result<Proven, NodeRejection> {
     let paid = paid(settings, statement, held)?;
-    let known = known(settings, statement, held, paid, now);
-    known.check_facts(&statement.request.policy.facts).map_err(disagreement)?;
-    Ok(paid)
+    let policy = &statement.request.policy;
+    let documents = document::parse_all(&policy.documents).map_err(|error| document_refused(&error))?;
+    let known = known(settings, statement, held, paid, documents.clone(), now);
+    known.check_facts(&policy.facts).map_err(disagreement)?;
+    Ok(Proven { paid, documents })
+}
+
+/// What the facts of an evaluation that came with signed statements rest on.
+pub(crate) struct Proven {
+    pub(crate) paid: Option<Paid>,
+    pub(crate) documents: Vec<Arc<SignedDocument>>,
 }
 
 /// Verifies the proofs of earlier payments with the key of the node's own share.
@@ -136,6 +152,7 @@ fn known<'a>(
     AdmittedRequest { request, decision }: &'a AdmittedRequest,
     held: Option<&PublicKeys>,
     paid: Option<Paid>,
+    documents: Vec<Arc<SignedDocument>>,
     now: Option<EpochMs>,
 ) -> Known<'a> {
     let required_approvals = n_required(settings, decision.operation_type);
@@ -146,6 +163,7 @@ fn known<'a>(
         submitter: &request.submitter,
         approvals: &request.approvals,
         paid,
+        documents,
         now,
     }
 }
@@ -170,13 +188,13 @@ pub(crate) fn check_spending(
     bundle: &TrustedBundle,
     statement: &AdmittedRequest,
     held: Option<&PublicKeys>,
-    paid: Option<Paid>,
+    Proven { paid, documents }: Proven,
     totals: &SpendingTotals,
     now: EpochMs,
 ) -> Result<(), NodeError> {
     let AdmittedRequest { request, decision } = statement;
     let asked = request.policy_request(decision.intent_hash);
-    let known = known(settings, statement, held, paid, Some(now));
+    let known = known(settings, statement, held, paid, documents, Some(now));
     known.check_totals(bundle.evaluator(), &asked, &request.policy, totals).map_err(|error| match error {
         TotalsError::Host(_) => NodeError::unavailable("the node's policy engine cannot evaluate now"),
         TotalsError::Denied(why) => disagreement(why).into(),

@@ -50,6 +50,7 @@ pub(crate) enum Table {
     LogEntry,
     Bundle,
     BundleFile,
+    Document,
     Spending,
     SpendingSums,
 }
@@ -68,6 +69,7 @@ impl Table {
             Self::LogEntry => "log_entry",
             Self::Bundle => "bundle",
             Self::BundleFile => "bundle_file",
+            Self::Document => "document",
             Self::Spending => "spending",
             Self::SpendingSums => "spending_sums",
         }
@@ -85,6 +87,7 @@ impl Table {
             Self::LogEntry => &["log_index"],
             Self::Bundle => &["bundle_hash"],
             Self::BundleFile => &["bundle_hash", "name"],
+            Self::Document => &["name"],
             Self::SpendingSums => &["tenant", "currency", "party", "name", "minute"],
         }
     }
@@ -101,7 +104,8 @@ impl Table {
             Self::Ceremony => Some(Self::LogEntry),
             Self::LogEntry => Some(Self::Bundle),
             Self::Bundle => Some(Self::BundleFile),
-            Self::BundleFile => Some(Self::Spending),
+            Self::BundleFile => Some(Self::Document),
+            Self::Document => Some(Self::Spending),
             Self::Spending => Some(Self::SpendingSums),
             Self::SpendingSums => None,
         }

@@ -2,6 +2,7 @@
 
 use crate::error::{NodeError, Stop};
 use crate::store::log::LogState;
+use gateway_spending::documents;
 use gateway_sqlite::{ApplicationId, Connection, Job, Migration};
 
 pub(crate) const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
@@ -12,6 +13,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 3, name: "log", sql: include_str!("../../migrations/0003_log.sql") },
     Migration { version: 4, name: "policy", sql: include_str!("../../migrations/0004_policy.sql") },
     Migration { version: 5, name: "spending", sql: gateway_spending::SCHEMA },
+    Migration { version: 6, name: "documents", sql: documents::SCHEMA },
 ];
 
 /// Work in one transaction of the node's database.

@@ -5,6 +5,7 @@ mod admission;
 mod approvals;
 mod at_rest;
 mod attempts;
+mod documents;
 mod keygen;
 mod log;
 mod misbehaviour;

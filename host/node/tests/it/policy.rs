@@ -19,7 +19,7 @@ use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{COMPONENT_FILE, Expectation, MANIFEST_FILE, Manifest, Vector, VectorInput};
 use gateway_policy::testing::declare_obligations;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Nodes that permit payments to `acct-2` only, and require signed approvals of Alice, Bob or Carol.
@@ -539,6 +539,7 @@ pub(crate) fn bundle_of_guest(
             intent: paying("acct-2", 12_500),
             approvals: case.approvals.clone(),
         },
+        documents: BTreeMap::new(),
         facts: obligations.iter().map(|_| ("time.now_ms".to_owned(), NOW.to_string())).collect(),
         expect: Expectation {
             decision: Decision::Allow,

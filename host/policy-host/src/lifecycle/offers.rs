@@ -1,5 +1,6 @@
 //! Reads the operator's files, without verifying them.
 
+use super::documents;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
@@ -18,6 +19,8 @@ pub struct Sources {
     pub activation: Option<PathBuf>,
     /// The folder of the candidate bundle, which is evaluated without effect. It need not exist.
     pub candidate: Option<PathBuf>,
+    /// The folder of signed documents. It need not exist.
+    pub documents: Option<PathBuf>,
     /// The hashes of the only bundles that are allowed, if there are any.
     pub pins: Pins,
     /// Whether the committed development key may be trusted.
@@ -36,6 +39,7 @@ pub(super) struct Offers {
     pub(super) bundle: Offer<BundleFiles>,
     pub(super) activation: Option<Offer<Vec<u8>>>,
     pub(super) candidate: Option<Offer<BundleFiles>>,
+    pub(super) documents: Option<Offer<documents::Files>>,
 }
 
 impl Sources {
@@ -50,12 +54,13 @@ impl Sources {
                 .filter(present)
                 .map(|path| read_file(path, "activation record")),
             candidate: self.candidate.as_ref().filter(present).map(|path| read_bundle(path)),
+            documents: self.documents.as_ref().filter(present).map(|path| documents::read_documents(path)),
         }
     }
 }
 
 impl<T> Offer<T> {
-    fn of(content: Result<T, BundleError>, fingerprint: impl FnOnce(&T) -> Hex32) -> Self {
+    pub(super) fn of(content: Result<T, BundleError>, fingerprint: impl FnOnce(&T) -> Hex32) -> Self {
         let fingerprint = match &content {
             Ok(content) => fingerprint(content),
             Err(why) => canonical::digest_bytes("svc/unreadable/v1", why.to_string().as_bytes()),

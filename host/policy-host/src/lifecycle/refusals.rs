@@ -28,6 +28,7 @@ gateway_domain::words! {
         Activation = "activation",
         Bundle = "bundle",
         Candidate = "candidate",
+        Documents = "documents",
     }
 }
 

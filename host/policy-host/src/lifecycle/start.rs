@@ -1,5 +1,6 @@
 //! The start: loads the bundle before the store is opened, so that a first start with an invalid bundle writes nothing.
 
+use super::documents::Documents;
 use super::offers::{read_bundle, read_file};
 use super::refusals::Refusals;
 use super::{Lifecycle, Memory, SeenOffers, Sources};
@@ -99,7 +100,13 @@ impl Prepared {
         if let (true, Some(why)) = (never_activated, error) {
             return Err(why);
         }
-        let memory = Memory { trust: None, active: None, prepared, seen: SeenOffers::default() };
+        let memory = Memory {
+            trust: None,
+            active: None,
+            prepared,
+            documents: Documents::default(),
+            seen: SeenOffers::default(),
+        };
         let lifecycle = Arc::new(Lifecycle {
             engine,
             host: Arc::new(PolicyHost::new()),

@@ -2,6 +2,7 @@
 //! expiry.
 
 pub(in crate::tests) mod deployment;
+mod documents;
 mod rollback;
 mod trust;
 

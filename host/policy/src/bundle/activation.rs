@@ -103,7 +103,8 @@ impl ActivationRecord {
     /// [`BundleError::Reason`] for a reason that is blank or too long.
     pub fn sign(&self, keys: &[&SigningKey]) -> Result<Envelope, BundleError> {
         let payload = self.payload()?;
-        let signatures: Vec<_> = keys.iter().map(|key| signature(&payload, key)).collect();
+        let signatures: Vec<_> =
+            keys.iter().map(|key| signature(ACTIVATION_PAYLOAD_TYPE, &payload, key)).collect();
         Ok(Envelope::seal(ACTIVATION_PAYLOAD_TYPE, &payload, &signatures))
     }
 
@@ -127,7 +128,9 @@ impl ActivationRecord {
     }
 }
 
-fn signature(payload: &[u8], key: &SigningKey) -> (String, [u8; 64]) {
-    let signed = pre_authentication_encoding(ACTIVATION_PAYLOAD_TYPE, payload);
+/// A key's id, and its signature of a payload of this type, for an [`Envelope`].
+#[must_use]
+pub fn signature(payload_type: &str, payload: &[u8], key: &SigningKey) -> (String, [u8; 64]) {
+    let signed = pre_authentication_encoding(payload_type, payload);
     (key_id(key.verifying_key().as_bytes()), key.sign(&signed).to_bytes())
 }

@@ -4,8 +4,8 @@ use super::{
     BundleError, BundleFiles, COMPONENT_FILE, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, is_signature, strict,
 };
 use crate::PolicyEngine;
-use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::dsse::{Envelope, key_id, pre_authentication_encoding};
+use ed25519_dalek::SigningKey;
+use gateway_domain::dsse::Envelope;
 
 /// Writes the hashes of all files and the component's imports into the manifest. If that changes it, drops its signatures.
 ///
@@ -28,10 +28,9 @@ pub fn complete(engine: &PolicyEngine, files: &BundleFiles) -> Result<BundleFile
 /// [`BundleError`] when the manifest is not valid.
 pub fn sign(files: &BundleFiles, key: &SigningKey) -> Result<(String, Vec<u8>), BundleError> {
     let payload = Manifest::parse(files.get(MANIFEST_FILE)?)?.canonical_bytes()?;
-    let id = key_id(key.verifying_key().as_bytes());
-    let signature = key.sign(&pre_authentication_encoding(PAYLOAD_TYPE, &payload)).to_bytes();
-    let name = format!("signatures/{id}.json");
-    let envelope = Envelope::seal(PAYLOAD_TYPE, &payload, &[(id, signature)]);
+    let signed = super::signature(PAYLOAD_TYPE, &payload, key);
+    let name = format!("signatures/{}.json", signed.0);
+    let envelope = Envelope::seal(PAYLOAD_TYPE, &payload, &[signed]);
     Ok((name, pretty(&envelope)?))
 }
 

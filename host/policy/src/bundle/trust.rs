@@ -1,8 +1,9 @@
 //! The keys whose signatures a deployment trusts (the file `POLICY_TRUST_ROOTS`), and the bundles it allows (`POLICY_PINS`).
 
 use super::{BundleError, strict};
-use gateway_domain::dsse::{Envelope, KeySet, key_id};
+use gateway_domain::dsse::{Envelope, KeySet, Role, key_id};
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::document::DocumentRoles;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -15,20 +16,11 @@ pub const DEVELOPMENT_ROLE: &str = "development";
 pub struct TrustPolicy {
     /// At least one role. Every role must reach its threshold.
     pub roles: Vec<Role>,
+    /// Those who sign documents, each role with the name of its document.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub documents: Vec<Role>,
     /// Public keys whose signatures no longer count, hexadecimal. They may stay in their role.
     pub revoked: BTreeSet<Hex32>,
-}
-
-/// A role in which people sign, for example `author` or `security`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Role {
-    /// The name of the role.
-    pub role: String,
-    /// How many different keys of the role must sign; at least 1.
-    pub threshold: usize,
-    /// Ed25519 public keys, hexadecimal. To replace a key, list the old and the new one for a while.
-    pub keys: BTreeSet<Hex32>,
 }
 
 impl TrustPolicy {
@@ -44,6 +36,7 @@ impl TrustPolicy {
         let policy: Self = strict::parse("trust roots", bytes)?;
         policy.check_roles()?;
         policy.unrevoked()?;
+        policy.document_roles()?;
         Ok(policy)
     }
 
@@ -51,7 +44,7 @@ impl TrustPolicy {
     #[must_use]
     pub fn of_one(role: &str, key: Hex32) -> Self {
         let role = Role { role: role.to_owned(), threshold: 1, keys: BTreeSet::from([key]) };
-        Self { roles: vec![role], revoked: BTreeSet::new() }
+        Self { roles: vec![role], documents: Vec::new(), revoked: BTreeSet::new() }
     }
 
     /// Whether the policy has the role of the committed development key.
@@ -79,12 +72,16 @@ impl TrustPolicy {
                 "there is no role, so an unsigned bundle would be accepted".to_owned(),
             ));
         }
-        let mut seen = BTreeSet::new();
-        for role in &self.roles {
+        // One key may sign several documents, but not bundles too.
+        let mut seen: BTreeSet<_> =
+            self.documents.iter().flat_map(|role| role.keys.iter().copied()).collect();
+        for role in self.documents.iter().chain(&self.roles) {
             if role.threshold == 0 {
                 let text = format!("role `{}` has threshold 0, so it would require no signature", role.role);
                 return Err(BundleError::TrustRoots(text));
             }
+        }
+        for role in &self.roles {
             if let Some(key) = role.keys.iter().find(|key| !seen.insert(**key)) {
                 return Err(BundleError::TrustRoots(format!("key `{key}` is in two roles")));
             }
@@ -134,6 +131,15 @@ impl TrustPolicy {
             }
         }
         Ok(())
+    }
+
+    /// Those who sign documents. A revoked key signs none.
+    ///
+    /// # Errors
+    /// [`BundleError::TrustRoots`] for an invalid public key.
+    pub fn document_roles(&self) -> Result<DocumentRoles, BundleError> {
+        DocumentRoles::new(&self.documents, &self.revoked)
+            .map_err(|fault| BundleError::TrustRoots(fault.to_string()))
     }
 
     /// The keys of all roles that are not revoked.

@@ -7,11 +7,14 @@ use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::Intent;
-use gateway_domain::policy::{Decision, Facts, Moment, Outcome, Request, Statement};
+use gateway_domain::policy::document::{self, Document, DocumentError};
+use gateway_domain::policy::{Decision, Facts, Moment, Outcome, Request, SignedDocument, Statement};
+use gateway_domain::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// A request with its expected verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +26,9 @@ pub struct Vector {
     pub input: VectorInput,
     /// The facts by name; the policy finds no others.
     pub facts: BTreeMap<String, String>,
+    /// The content of each document by name; the policy finds no others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub documents: BTreeMap<String, Value>,
     /// The expected verdict.
     pub expect: Expectation,
 }
@@ -99,9 +105,20 @@ impl Vector {
         })
     }
 
-    /// The first fact that the vector sets and `declared` does not have.
-    pub(crate) fn undeclared_fact(&self, declared: &FactNames) -> Option<&str> {
-        self.facts.keys().map(String::as_str).find(|name| !declared.contains(name))
+    /// The first fact or document that the vector sets and `declared` does not have.
+    pub(crate) fn undeclared_fact(&self, declared: &FactNames) -> Option<String> {
+        let documents = self.documents.keys().map(|name| format!("{}{name}", document::PREFIX));
+        self.facts.keys().cloned().chain(documents).find(|name| !declared.contains(name))
+    }
+
+    /// The documents that the vector sets, which never expire.
+    fn signed_documents(&self) -> Result<Vec<Arc<SignedDocument>>, DocumentError> {
+        let unsigned = |(name, content): (&String, &Value)| {
+            let (name, content) = (name.clone(), content.clone());
+            let document = Document { name, sequence: 1, not_after_ms: EpochMs(u64::MAX), content };
+            SignedDocument::unsigned(document).map(Arc::new)
+        };
+        self.documents.iter().map(unsigned).collect()
     }
 
     /// The facts that the vector sets.
@@ -114,12 +131,18 @@ impl Vector {
             fault: format!("vector `{}` sets `{name}`, which {why}", self.name),
         };
         if let Some(name) = self.undeclared_fact(declared) {
-            return Err(fault(name, "the manifest does not declare"));
+            return Err(fault(&name, "the manifest does not declare"));
         }
-        match self.facts.keys().find(|name| calendar::is_offered(name)) {
-            Some(name) => Err(fault(name, "follows from `time.now_ms`: set that")),
-            None => Ok(Facts::from_pairs(self.facts.clone())),
+        if let Some(name) = self.facts.keys().find(|name| calendar::is_offered(name)) {
+            return Err(fault(name, "follows from `time.now_ms`: set that"));
         }
+        if let Some(name) = self.facts.keys().find(|name| name.starts_with(document::PREFIX)) {
+            return Err(fault(name, "follows from a document: set its content in `documents`"));
+        }
+        let documents = self
+            .signed_documents()
+            .map_err(|error| fault("documents", &format!("cannot be used: {error}")))?;
+        Ok(Facts::from_pairs(self.facts.clone()).with_documents(&documents, EpochMs(0)))
     }
 }
 

@@ -40,7 +40,14 @@ impl World {
 
     /// Whether a component of this world may import this.
     pub(crate) fn provides(self, import: &str) -> bool {
-        let ours = ["svc:bundle/data@1.", "svc:bundle/log@1.", "svc:policy/facts@2.", "svc:policy/types@2."];
+        let ours = [
+            "svc:bundle/data@1.",
+            "svc:bundle/documents@1.",
+            "svc:bundle/log@1.",
+            "svc:policy/facts@2.",
+            "svc:policy/types@2.",
+            "svc:transaction/types@1.",
+        ];
         ours.iter().any(|interface| import.starts_with(interface))
             || (self == Self::Wasi && crate::wasi::is_provided(import))
     }

@@ -7,15 +7,30 @@ use ed25519_dalek::SigningKey;
 use gateway_domain::canonical;
 use gateway_domain::policy::{ADMIT_NOT_BEFORE, APPROVALS_EXPIRE_MS, Decision, REJECTIONS_REQUIRED};
 
+/// Counts all who approved, `$h` of them, in a verdict at 0; their subjects are copied to 1,024. A request has its approvals at 240; an
+/// approval of 40 bytes has the subject id at 8.
+pub(super) const COUNT_ALL: &str = "(local.set $h (i32.load offset=244 (local.get 0)))
+        (block $done (loop $next
+            (br_if $done (i32.ge_u (local.get $i) (local.get $h)))
+            (i64.store (i32.add (i32.const 1024) (i32.mul (local.get $i) (i32.const 8)))
+                (i64.load offset=8 (i32.add (i32.load offset=240 (local.get 0))
+                    (i32.mul (local.get $i) (i32.const 40)))))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br $next)))
+        (i32.store (i32.const 20) (i32.const 1024))
+        (i32.store (i32.const 24) (local.get $h))";
+
+/// Whether the request, whose intent is at 72, is a change of a key.
+pub(super) const IS_KEY_CHANGE: &str = "(i32.eq (i32.load8_u offset=72 (local.get 0)) (i32.const 2))";
+
 /// A guest that allows everything. For signatures it counts all who approved, requires two of them, and has this obligation with one operand;
 /// a change of a key needs no approvals.
 pub fn obliging_guest((code, operand, value): (&str, &str, &str)) -> Vec<u8> {
-    // The verdict is at 0, its statement at 160, the operand at 176, and texts from 256 on. Subjects are copied to 1,024.
+    // The verdict is at 0, its statement at 160, the operand at 176, and texts from 256 on.
     let (name_at, value_at) = (256 + code.len(), 256 + code.len() + operand.len());
     let words = [
         (12, 160),
         (16, 1),
-        (20, 1_024),
         (28, 2),
         (160, 256),
         (164, code.len()),
@@ -28,21 +43,11 @@ pub fn obliging_guest((code, operand, value): (&str, &str, &str)) -> Vec<u8> {
     ];
     let stored =
         words.map(|(at, word)| format!("(i32.store (i32.const {at}) (i32.const {word}))\n")).concat();
-    // A request has its intent at 72, of which 2 is a change of a key, and its approvals at 192; an approval of 40 bytes has the subject id
-    // at 8.
     let body = format!(
         "{stored}
-        (local.set $h (i32.load offset=196 (local.get 0)))
-        (i32.store (i32.const 24) (local.get $h))
+        {COUNT_ALL}
         (i32.store8 (i32.const 32) (i32.ge_u (local.get $h) (i32.const 2)))
-        (block $done (loop $next
-            (br_if $done (i32.ge_u (local.get $i) (local.get $h)))
-            (i64.store (i32.add (i32.const 1024) (i32.mul (local.get $i) (i32.const 8)))
-                (i64.load offset=8 (i32.add (i32.load offset=192 (local.get 0))
-                    (i32.mul (local.get $i) (i32.const 40)))))
-            (local.set $i (i32.add (local.get $i) (i32.const 1)))
-            (br $next)))
-        (if (i32.eq (i32.load8_u offset=72 (local.get 0)) (i32.const 2)) (then
+        (if {IS_KEY_CHANGE} (then
             (i32.store (i32.const 16) (i32.const 0))
             (i32.store (i32.const 28) (i32.const 0))
             (i32.store8 (i32.const 32) (i32.const 1))))
@@ -62,8 +67,13 @@ pub fn declare_obligations(manifest: &mut Manifest) {
     manifest.obligations =
         [ADMIT_NOT_BEFORE, APPROVALS_EXPIRE_MS, REJECTIONS_REQUIRED].map(declaration).into();
     manifest.facts = vec!["time.now_ms".to_owned()];
-    let imports =
-        ["svc:bundle/data@1.0.0", "svc:bundle/log@1.0.0", "svc:policy/facts@2.0.0", "svc:policy/types@2.0.0"];
+    let imports = [
+        "svc:bundle/data@1.0.0",
+        "svc:bundle/log@1.0.0",
+        "svc:policy/facts@2.0.0",
+        "svc:policy/types@2.0.0",
+        "svc:transaction/types@1.0.0",
+    ];
     manifest.capabilities = imports.map(str::to_owned).into();
 }
 
@@ -85,18 +95,24 @@ pub fn obliging_bundle(
     let hash = canonical::digest_bytes("", &wasm);
     let files = committed().with([(COMPONENT_FILE.to_owned(), wasm)]).unwrap();
     let facts = [("time.now_ms".to_owned(), value.to_string())];
-    with_one_vector(&files, signer, &facts, expect, |manifest| {
-        (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
-        manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
-        declare_obligations(manifest);
-    })
+    with_one_vector(
+        &files,
+        signer,
+        |vector| vector.facts.extend(facts.clone()),
+        expect,
+        |manifest| {
+            (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
+            manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
+            declare_obligations(manifest);
+        },
+    )
 }
 
-/// These files with a changed manifest, and with one vector, a payment without approvals; signed by `signer` alone.
+/// These files with a changed manifest, and with one vector, a payment without approvals that finds these facts and documents; signed by `signer` alone.
 pub fn with_one_vector(
     files: &BundleFiles,
     signer: &SigningKey,
-    facts: &[(String, String)],
+    finds: impl Fn(&mut Vector),
     expect: Expectation,
     change: impl FnOnce(&mut Manifest),
 ) -> BundleFiles {
@@ -105,7 +121,8 @@ pub fn with_one_vector(
     vectors.truncate(1);
     for vector in &mut vectors {
         vector.input.approvals.clear();
-        vector.facts = facts.iter().cloned().collect();
+        vector.facts.clear();
+        finds(vector);
         vector.expect = expect.clone();
     }
     let vectors = serde_json::to_vec(&vectors).unwrap();
@@ -116,4 +133,51 @@ pub fn with_one_vector(
         manifest.files.insert(kept.to_owned(), hash);
         change(manifest);
     })
+}
+
+/// A bundle that counts all who approved a signature, requires two of them and the groups `treasurer` and `other_team`: everyone is in the
+/// former, which needs two, and no one in the latter, which needs one. Signed by `signer`.
+pub fn grouped_bundle(sequence: u64, signer: &SigningKey) -> BundleFiles {
+    // Two groups of 20 bytes are at 160, and their names at 256.
+    let body = format!(
+        "{COUNT_ALL}
+        (i32.store (i32.const 28) (i32.const 2))
+        (i32.store (i32.const 36) (i32.const 160))
+        (i32.store (i32.const 40) (i32.const 2))
+        (i32.store (i32.const 160) (i32.const 256))
+        (i32.store (i32.const 164) (i32.const 9))
+        (i32.store (i32.const 168) (i32.const 2))
+        (i32.store (i32.const 172) (i32.const 1024))
+        (i32.store (i32.const 176) (local.get $h))
+        (i32.store (i32.const 180) (i32.const 265))
+        (i32.store (i32.const 184) (i32.const 10))
+        (i32.store (i32.const 188) (i32.const 1))
+        (if {IS_KEY_CHANGE} (then
+            (i32.store (i32.const 28) (i32.const 0))
+            (i32.store (i32.const 40) (i32.const 0))
+            (i32.store8 (i32.const 32) (i32.const 1))))
+        i32.const 0"
+    );
+    let wasm = guest(1, r#"(data (i32.const 256) "treasurerother_team")"#, &body);
+    let expect = Expectation {
+        decision: Decision::Allow,
+        reasons: Vec::new(),
+        obligations: Vec::new(),
+        subjects: Vec::new(),
+        required: 2,
+        satisfied: false,
+    };
+    let hash = canonical::digest_bytes("", &wasm);
+    let files = committed().with([(COMPONENT_FILE.to_owned(), wasm)]).unwrap();
+    with_one_vector(
+        &files,
+        signer,
+        |_| (),
+        expect,
+        |manifest| {
+            (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
+            manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
+            declare_obligations(manifest);
+        },
+    )
 }

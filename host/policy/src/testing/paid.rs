@@ -1,5 +1,6 @@
 //! A bundle whose rule depends on earlier payments.
 
+use super::obliging::{COUNT_ALL, IS_KEY_CHANGE};
 use super::{committed, declare_obligations, guest, with_one_vector};
 use crate::BundleFiles;
 use crate::bundle::{COMPONENT_FILE, Expectation};
@@ -11,25 +12,15 @@ use gateway_domain::policy::paid::{FIRST_PAID_MS, PAID_COUNT};
 /// A guest that allows everything. For signatures it counts all who approved, and requires three of them if the recipient was never paid,
 /// else two; a change of a key needs no approvals.
 fn paid_guest() -> Vec<u8> {
-    // The names are at 256, an answer at 240, the verdict at 0. Subjects are copied to 1,024. A request is as for `obliging_guest`.
+    // The names are at 256, an answer at 240.
     let (count_at, first, count) = (256 + FIRST_PAID_MS.len(), FIRST_PAID_MS.len(), PAID_COUNT.len());
     let body = format!(
         "(local $required i32)
         (call $get (i32.const {count_at}) (i32.const {count}) (i32.const 240))
         (call $get (i32.const 256) (i32.const {first}) (i32.const 240))
         (local.set $required (i32.sub (i32.const 3) (i32.load8_u (i32.const 240))))
-        (local.set $h (i32.load offset=196 (local.get 0)))
-        (block $done (loop $next
-            (br_if $done (i32.ge_u (local.get $i) (local.get $h)))
-            (i64.store (i32.add (i32.const 1024) (i32.mul (local.get $i) (i32.const 8)))
-                (i64.load offset=8 (i32.add (i32.load offset=192 (local.get 0))
-                    (i32.mul (local.get $i) (i32.const 40)))))
-            (local.set $i (i32.add (local.get $i) (i32.const 1)))
-            (br $next)))
-        (if (i32.eq (i32.load8_u offset=72 (local.get 0)) (i32.const 2)) (then
-            (local.set $required (i32.const 0))))
-        (i32.store (i32.const 20) (i32.const 1024))
-        (i32.store (i32.const 24) (local.get $h))
+        {COUNT_ALL}
+        (if {IS_KEY_CHANGE} (then (local.set $required (i32.const 0))))
         (i32.store (i32.const 28) (local.get $required))
         (i32.store8 (i32.const 32) (i32.ge_u (local.get $h) (local.get $required)))
         i32.const 0"
@@ -51,10 +42,16 @@ pub fn paid_bundle(sequence: u64, signer: &SigningKey) -> BundleFiles {
     let hash = canonical::digest_bytes("", &wasm);
     let files = committed().with([(COMPONENT_FILE.to_owned(), wasm)]).unwrap();
     let facts = [(FIRST_PAID_MS.to_owned(), "1".to_owned())];
-    with_one_vector(&files, signer, &facts, expect, |manifest| {
-        (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
-        manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
-        declare_obligations(manifest);
-        manifest.facts = [FIRST_PAID_MS, PAID_COUNT].map(str::to_owned).into();
-    })
+    with_one_vector(
+        &files,
+        signer,
+        |vector| vector.facts.extend(facts.clone()),
+        expect,
+        |manifest| {
+            (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
+            manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
+            declare_obligations(manifest);
+            manifest.facts = [FIRST_PAID_MS, PAID_COUNT].map(str::to_owned).into();
+        },
+    )
 }

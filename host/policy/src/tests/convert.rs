@@ -21,7 +21,7 @@ const KINDS: [(&str, &str, &[u16], Option<u16>); 7] = [
             "request_digest":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
             "typed_data_root":"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
             "public_fields":{"b":"2","a":"1"},"requested_participants":[1],"publication_mode":"manual"}"#,
-        r#"AssetAction(AssetAction { asset-id: "asset-1", action: "transfer", chain-id: "eip155:1", request-digest: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", typed-data-root: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", public-fields: [("a", "1"), ("b", "2")] })"#,
+        r#"AssetAction(AssetAction { asset-id: "asset-1", action: "transfer", chain-id: "eip155:1", request-digest: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", typed-data-root: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", public-fields: [("a", "1"), ("b", "2")], transaction: None })"#,
         &[1],
         None,
     ),

@@ -115,6 +115,7 @@ impl Deployment {
             trust_roots: self.path("trust.json"),
             activation: Some(self.path("activation.json")),
             candidate: Some(self.path("candidate")),
+            documents: Some(self.path("documents")),
             pins: Pins::default(),
             allows_development: false,
         }
