@@ -19,7 +19,7 @@ use gateway_domain::policy::{
     Facts, Fault, FaultKind, InvalidObligation, Outcome, Request, Statement, TimeLimits,
 };
 use gateway_domain::time::EpochMs;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use wasmtime::Store;
@@ -33,7 +33,7 @@ pub struct Evaluator {
     bundle_hash: Hex32,
     sequence: u64,
     reasons: BTreeMap<String, Declaration>,
-    obligations: BTreeSet<String>,
+    obligations: BTreeMap<String, Declaration>,
     contents: Arc<Contents>,
     fuel_max: u64,
     memory_bytes_max: usize,
@@ -78,10 +78,8 @@ impl Evaluator {
             bundle_id: bundle.manifest().bundle_id.clone(),
             bundle_hash: bundle.hash(),
             sequence: bundle.manifest().sequence,
-            reasons: by_code(&bundle.manifest().reasons)
-                .map(|(code, reason)| (code, reason.clone()))
-                .collect(),
-            obligations: by_code(&bundle.manifest().obligations).map(|(code, _)| code).collect(),
+            reasons: by_code(&bundle.manifest().reasons),
+            obligations: by_code(&bundle.manifest().obligations),
             contents: Arc::new(Contents {
                 data: Data::new(bundle.data()?),
                 fact_names: FactNames::new(bundle.manifest().facts.clone()),
@@ -126,10 +124,10 @@ impl Evaluator {
         self.contents.fact_names.has_prefix(prefix)
     }
 
-    /// What the manifest says of this reason; `None` if it does not declare it.
+    /// What the manifest says of this reason, or else of this obligation; `None` if it declares neither.
     #[must_use]
     pub fn reason(&self, code: &str) -> Option<&Declaration> {
-        self.reasons.get(code)
+        self.reasons.get(code).or_else(|| self.obligations.get(code))
     }
 
     pub(crate) fn fact_names(&self) -> &FactNames {
@@ -286,7 +284,8 @@ impl Evaluator {
         check_size(&verdict)?;
         let wit::Verdict { decision, reasons, obligations, quorum } = verdict;
         let reason = reasons.iter().find(|reason| !self.reasons.contains_key(&reason.code));
-        let obligation = obligations.iter().find(|obligation| !self.obligations.contains(&obligation.code));
+        let obligation =
+            obligations.iter().find(|obligation| !self.obligations.contains_key(&obligation.code));
         if let Some(undeclared) = reason.or(obligation) {
             return Err(fault(FaultKind::UndeclaredCode, quoted(&undeclared.code)));
         }
@@ -338,8 +337,8 @@ impl std::fmt::Debug for RetainedInstance {
     }
 }
 
-fn by_code(declarations: &[Declaration]) -> impl Iterator<Item = (String, &Declaration)> {
-    declarations.iter().map(|declaration| (declaration.code.clone(), declaration))
+fn by_code(declarations: &[Declaration]) -> BTreeMap<String, Declaration> {
+    declarations.iter().map(|declaration| (declaration.code.clone(), declaration.clone())).collect()
 }
 
 /// Checks that the component imports exactly what its manifest declares, and nothing that its world does not provide.

@@ -51,6 +51,8 @@ async fn denial_names_its_record_which_is_found_and_explained() {
     let reason =
         &shown["reasons"].as_array().unwrap().iter().find(|it| it["code"] == "amount_not_positive").unwrap();
     assert_eq!(**reason, denied.json["reasons"][0]);
+    let collect = "More people must approve before the admission.";
+    assert_eq!(shown["obligations"][0]["text"], collect, "{shown}");
     let fact = json!({ "name": "deployment.permitted_recipients", "value": "*", "class": "own" });
     assert!(shown["facts"].as_array().unwrap().contains(&fact), "{shown}");
     assert!(!shown.to_string().contains("acct-operating"), "no account but in operands and facts: {shown}");
