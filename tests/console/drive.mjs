@@ -4,11 +4,13 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
-import { APPROVER, browser, call, click, config, hashOf, open, pay, see, shoot, sound, start, text, watched } from './page.mjs';
+import { decisions } from './decisions.mjs';
+import { APPROVER, browser, call, click, config, hashOf, identify, open, pay, see, shoot, sound, start, text, watched } from './page.mjs';
 import { streams } from './streams.mjs';
 import { counting } from './ways.mjs';
 
 const scenarios = {
+  ...decisions,
   ...streams,
 
   /** The policy page shows what decides, what a candidate would decide otherwise, and an offer that was refused, with the reason. */
@@ -378,7 +380,7 @@ const scenarios = {
     const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
     const page = await open({ subject: 'alice' });
     const key = encodeURIComponent('treasury-1');
-    for (const hash of ['#/', '#/keys', `#/v1/custody/keys/${key}`, '#/policy', '#/log', '#/verify', '#/passkeys', hashOf(operation)]) {
+    for (const hash of ['#/', '#/keys', `#/v1/custody/keys/${key}`, '#/policy', '#/decisions', `#/v1/policy/decisions/${operation.operation_id}-1`, '#/log', '#/verify', '#/passkeys', hashOf(operation)]) {
       await page.evaluate((hash) => { location.hash = hash; }, hash);
       await new Promise((resolve) => setTimeout(resolve, 700));
       assert(!(await text(page)).includes('cannot be shown'), `${hash}: ${await text(page)}`);
@@ -465,11 +467,7 @@ const scenarios = {
 
     // A caller who may only read payments.
     const reader = await open({});
-    await reader.setRequestInterception(true);
-    reader.on('request', (request) => {
-      const headers = { ...request.headers(), 'x-client-id': 'console', 'x-subject-id': 'alice', 'x-roles': 'approver', 'x-scopes': 'operations.read' };
-      return request.continue({ headers });
-    });
+    await identify(reader, { 'x-client-id': 'console', 'x-subject-id': 'alice', 'x-roles': 'approver', 'x-scopes': 'operations.read' });
     await reader.reload();
     await see(reader, 'Not shown to you: custody operations (scope custody.read).');
     await reader.evaluate((hash) => { location.hash = hash; }, hashOf(one));

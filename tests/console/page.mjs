@@ -16,14 +16,16 @@ export async function call(method, path, body, headers = {}) {
   return content;
 }
 
-export async function pay(name, changes = {}) {
+/** The body of a submission. */
+export function submission(name, changes = {}) {
   const payment = { from_account: 'acct-operating', to_account: 'acct-supplier', amount_minor: 1234500, currency: 'EUR', reference: `invoice ${name}`, ...changes };
-  const body = {
+  return {
     idempotency_key: name, key_ref: 'treasury-1', payment, requested_participants: [0, 1, 2], threshold: 2, publication_mode: 'manual',
     client: { client_id: 'desk', subject_id: 'carol', roles: ['operator'], scopes: ['operations.sign'] },
   };
-  return (await call('POST', '/v1/operations/sign', body)).operation;
 }
+
+export const pay = async (name, changes) => (await call('POST', '/v1/operations/sign', submission(name, changes))).operation;
 
 /** A page whose errors, and requests to other hosts, fail the scenario. */
 export async function watched(context, base = config.base) {
@@ -50,6 +52,12 @@ export async function open({ subject, token, tenant, hash = '', base = config.ba
   await page.goto(`${base}/console/${hash}`);
   if (!hidden) await page.waitForSelector('main h1');
   return page;
+}
+
+/** Sends these headers in the place of the reader's, as a proxy does. */
+export async function identify(page, identity) {
+  await page.setRequestInterception(true);
+  page.on('request', (request) => request.continue({ headers: { ...request.headers(), ...identity } }));
 }
 
 export const text = (page, selector = 'main') => page.$eval(selector, (element) => element.innerText);

@@ -33,8 +33,11 @@ fn drive(scenario: &str) -> String {
     ];
     let candidate = folder.path().join("candidate");
     let watched = [("policy_candidate", candidate.to_str().unwrap()), ("policy_watch_ms", "100")];
+    let cedar = sources.parent().unwrap().join("../bundles/cedar-example");
     let settings = match scenario {
         "passkeys" => signed.as_slice(),
+        "decisions" | "denied" | "reasons" => &[("permitted_recipients", "acct-known")],
+        "rule" => &[("policy_bundle", cedar.to_str().unwrap())],
         "policy" => {
             let strict = sources.parent().unwrap().join("../bundles/payment-guard-strict");
             assert!(Command::new("cp").arg("-rL").args([&strict, &candidate]).status().unwrap().success());
@@ -42,6 +45,10 @@ fn drive(scenario: &str) -> String {
         }
         _ => &[],
     };
+    if scenario == "denied" {
+        // Submitted under rules that permitted it.
+        Process::start(folder.path(), None, &[]).post(SIGN, Some(&payment("before")));
+    }
     let process = Process::start(folder.path(), None, settings);
     if ["approves", "offline"].contains(&scenario) {
         // Nodes have keys, and the roots of trust name them, once they have signed something.
@@ -161,6 +168,31 @@ fn api_is_documented_in_the_browser_without_another_host() {
 #[test]
 fn policy_page_shows_the_candidate_and_refused_offers() {
     println!("{}", drive("policy"));
+}
+
+#[test]
+fn decisions_are_found_by_filters_that_stay_in_the_address() {
+    println!("{}", drive("decisions"));
+}
+
+#[test]
+fn what_a_submitter_wrote_is_text_in_the_reasons_of_a_decision() {
+    println!("{}", drive("reasons"));
+}
+
+#[test]
+fn decision_page_names_the_cedar_rule_and_who_is_missing() {
+    println!("{}", drive("rule"));
+}
+
+#[test]
+fn refused_approval_links_to_its_decision_and_that_to_the_operation() {
+    println!("{}", drive("denied"));
+}
+
+#[test]
+fn reader_without_audit_read_is_told_which_scope_decisions_need() {
+    println!("{}", drive("scopes"));
 }
 
 #[test]

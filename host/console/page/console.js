@@ -6,6 +6,8 @@ import { awaitingMe, key, keys, log, overview, policy } from './lists.js';
 
 // Loaded when they are shown first, or once the first view is there.
 const operation = async (...of) => (await import('./operation.js')).operation(...of);
+const decision = async (...of) => (await import('./decisions.js')).decision(...of);
+const decisions = async (...of) => (await import('./decisions.js')).decisions(...of);
 const enrolment = async (me) => (await import('./passkeys.js')).enrolment(me);
 const verifyPage = async () => (await import('./evidence.js')).verifyPage();
 
@@ -13,17 +15,20 @@ const PAGES = [
   ['#/', 'Operations', overview],
   ['#/keys', 'Keys', keys],
   ['#/policy', 'Policy', policy],
+  ['#/decisions', 'Decisions', decisions],
   ['#/log', 'Log', log],
   ['#/verify', 'Verify', verifyPage],
   ['#/passkeys', 'Passkeys', enrolment],
 ];
 const OPERATION = /^#(\/v1\/(?:custody\/)?operations\/[0-9a-f]{64})$/;
+const DECISION = /^#(\/v1\/policy\/decisions\/(?:refusal|preview|[0-9a-f]{64})-[0-9]{1,18})$/;
 const KEY = /^#(\/v1\/custody\/keys\/[^/?]+)$/;
 
 const main = document.getElementById('main');
 const connection = document.getElementById('connection');
 const notice = document.getElementById('notice');
 const address = () => location.hash || '#/';
+const pathOf = (hash) => hash.split('?')[0];
 
 /** The number of the latest call of `show`. */
 let latest = 0;
@@ -46,14 +51,17 @@ async function load(note = null, { isRefresh = false } = {}) {
   navigate(hash);
   let content;
   let [is, failed] = [null, null];
-  const page = PAGES.find(([known]) => known === hash);
+  // What a page shows of a list is in its address.
+  const query = hash.slice(pathOf(hash).length + 1);
+  const page = PAGES.find(([known]) => known === pathOf(hash));
   try {
     // Asked for at the same time as who the reader is, if they said so.
     const early = hash === '#/' && Object.keys(credentials()).length > 0 ? awaitingMe() : undefined;
     early?.catch(() => {});
     is = await get('/v1/caller');
-    if (page) content = await page[2](is, early);
+    if (page) content = await page[2](is, { early, query });
     else if (OPERATION.test(hash)) content = await operation(hash.match(OPERATION)[1], is, pageOf(hash));
+    else if (DECISION.test(hash)) content = await decision(hash.match(DECISION)[1], is);
     else if (KEY.test(hash)) content = await key(hash.match(KEY)[1]);
     else content = [el('h1', {}, 'There is no such page'), el('p', {}, el('a', { href: '#/' }, 'To the operations'))];
     retryAfter = 1000;
@@ -106,7 +114,7 @@ function unshown(error) {
 }
 
 function navigate(hash) {
-  const link = ([known, words]) => el('li', {}, el('a', { href: known, 'aria-current': known === hash ? 'page' : null }, words));
+  const link = ([known, words]) => el('li', {}, el('a', { href: known, 'aria-current': known === pathOf(hash) ? 'page' : null }, words));
   document.getElementById('navigation').replaceChildren(...PAGES.map(link));
 }
 

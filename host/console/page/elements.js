@@ -56,6 +56,9 @@ export function facts(entries) {
   return el('dl', {}, shown.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
 }
 
+/** A list of elements, or of texts of someone else; `null` if there are none. */
+export const list = (items) => (items.length === 0 ? null : el('ul', {}, items.map((item) => el('li', {}, typeof item === 'string' ? said(item) : item))));
+
 /** A table. On narrow screens each row is a block whose cells name their column. */
 export function table(caption, columns, rows) {
   const head = el('tr', {}, columns.map((name) => el('th', { scope: 'col' }, name)));

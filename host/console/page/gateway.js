@@ -11,6 +11,8 @@ export class Refused extends Error {
     this.status = status;
     this.code = body?.error ?? '';
     this.reasons = body?.reasons ?? [];
+    /** The record of a denial by the policy. */
+    this.decisionId = body?.decision_id ?? null;
   }
 }
 

@@ -12,7 +12,7 @@ export function stateOf(operation) {
 }
 
 /** What was asked for, or `null` if the reader may not see it, or it is not there. */
-async function optional(asked) {
+export async function optional(asked) {
   try {
     return await asked;
   } catch (error) {
@@ -78,6 +78,38 @@ function operationsTable(caption, all) {
   return table(caption, COLUMNS, all.map(row));
 }
 
+/** A button that reads more of a list into `body`. */
+function showMore(more, body) {
+  const onclick = ({ currentTarget: button }) => {
+    button.disabled = true;
+    more().catch((error) => { button.disabled = false; body.append(alert(error.message)); });
+  };
+  return el('p', {}, el('button', { type: 'button', class: 'second', onclick }, 'Show more'));
+}
+
+/**
+ * A list that grows by pages. `read(cursor)` gives the entries of a page and the cursor of the next one, `show(entries, hasMore)` the element
+ * of all that were read.
+ */
+export async function growing(read, show) {
+  const [all, body] = [[], el('div', {})];
+  const more = async (cursor) => {
+    const n = all.length;
+    const [entries, next] = await read(cursor);
+    all.push(...entries);
+    body.replaceChildren(...[show(all, Boolean(next)), next ? showMore(() => more(next), body) : null].filter(Boolean));
+    // Who reads by keyboard goes on with the first new entry.
+    if (cursor !== null) (body.querySelectorAll('tbody a')[n] ?? body.querySelector('button'))?.focus();
+  };
+  await more(null);
+  return body;
+}
+
+/** What a reader who lacks this scope is told. */
+export const lacks = (scope, { identity }) => el('div', {},
+  el('p', {}, 'You need the scope ', code(scope), ' to see this. Ask the operator of the gateway, or those who issue your token, for it.'),
+  identity ? el('p', { class: 'quiet' }, `Your scopes: ${identity.scopes.join(', ') || 'none'}.`) : null);
+
 /** A list that was read, with a button for more. */
 function section(title, list, none) {
   const body = el('div', {});
@@ -86,7 +118,7 @@ function section(title, list, none) {
       list.hidden.length > 0 ? el('p', { class: 'quiet' }, `Not shown to you: ${list.hidden.join(', ')}.`) : null,
       list.shown.length > 0 ? operationsTable(title, list.shown) : null,
       list.shown.length === 0 && list.hidden.length < FAMILIES.length ? el('p', { class: 'quiet' }, list.hasMore ? 'None on the newest pages.' : none) : null,
-      list.hasMore ? el('p', {}, el('button', { type: 'button', class: 'second', onclick: () => list.more().then(show, (error) => body.append(alert(error.message))) }, 'Show more')) : null,
+      list.hasMore ? showMore(() => list.more().then(show), body) : null,
     ].filter(Boolean));
   };
   show();
@@ -97,7 +129,7 @@ function section(title, list, none) {
 export const awaitingMe = () => new Operations('awaiting=me', FIRST).more();
 
 /** What awaits the reader, at once; then all that waits, and what is newest. */
-export async function overview({ identity }, early) {
+export async function overview({ identity }, { early }) {
   const mine = identity ? await (early ?? awaitingMe()) : null;
   const rest = el('div', {}, el('p', { class: 'quiet' }, 'Loading…'));
   const load = async () => {
@@ -115,18 +147,12 @@ export async function keys() {
     el('a', { href: `#/v1/custody/keys/${encodeURIComponent(key.key_ref)}` }, said(key.key_ref)), key.state, said(key.asset_id),
     `${key.threshold} of ${key.participants.length}`, key.active_epoch ?? 'none',
   ];
-  const [all, body] = [[], el('div', {})];
-  const more = async (cursor) => {
+  const read = async (cursor) => {
     const page = await get(`/v1/custody/keys?limit=50${cursor ? `&cursor=${cursor}` : ''}`);
-    all.push(...page.keys);
-    const next = page.next_cursor;
-    body.replaceChildren(...[
-      all.length === 0 ? el('p', {}, 'There are no keys yet.') : table('Keys', ['Key', 'State', 'Asset', 'Signers', 'Epoch'], all.map(row)),
-      next ? el('p', {}, el('button', { type: 'button', class: 'second', onclick: () => more(next).catch((error) => body.append(alert(error.message))) }, 'Show more')) : null,
-    ].filter(Boolean));
+    return [page.keys, page.next_cursor];
   };
-  await more(null);
-  return [el('h1', {}, 'Keys'), body];
+  const show = (all) => (all.length === 0 ? el('p', {}, 'There are no keys yet.') : table('Keys', ['Key', 'State', 'Asset', 'Signers', 'Epoch'], all.map(row)));
+  return [el('h1', {}, 'Keys'), await growing(read, show)];
 }
 
 export async function key(href) {
@@ -182,7 +208,7 @@ export async function policy() {
   ];
 }
 
-export async function log() {
+export async function log(me) {
   const [checkpoint, witnessed, ready] = await Promise.all([
     optional(text('/v1/log/checkpoint')), optional(text('/v1/log/checkpoint?witnessed=true')), ask('GET', '/readyz', undefined, 503).catch(() => null),
   ]);
@@ -194,7 +220,7 @@ export async function log() {
   return [
     el('h1', {}, 'Log of all events'),
     el('p', {}, 'Every event of every operation is an entry of one log. A signed head that someone keeps shows any later change.'),
-    checkpoint === null ? el('p', {}, 'You need the scope audit.read to see it.') : head('Head', checkpoint),
+    checkpoint === null ? lacks('audit.read', me) : head('Head', checkpoint),
     witnessed ? head('Newest head that witnesses cosigned', witnessed) : null,
     checkpoint !== null && !witnessed ? el('p', { class: 'quiet' }, 'No head is cosigned by a quorum of witnesses.') : null,
     card('Checks of the gateway', checks ? facts(checks) : el('p', {}, 'They are not available at this address.')),

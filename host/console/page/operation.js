@@ -1,8 +1,9 @@
 // One operation: what it does, in the words of the bytes that are signed; who did what when; and what the reader can do.
 
-import { el, time, code, facts, card, alert, done, said, visible } from './elements.js';
+import { el, time, code, facts, card, alert, done, list, said, visible } from './elements.js';
 import { ask, evidencePages, eventsOf, viewOf, Refused, SignedOut } from './gateway.js';
 import { caution, happened, sentence } from './words.js';
+import { decisionLink, decisionsOn, missing, reasons } from './decisions.js';
 import { stateOf } from './lists.js';
 import { check, Unsound } from './checks.js';
 import { sign, usable } from './passkeys.js';
@@ -23,7 +24,7 @@ export async function operation(href, me, page) {
     await decision(raw, view, me, page),
     card('State', facts([
       ['Approvals', [`${view.approvals.approved} of ${view.approvals.required}`, view.approvals.subjects.flatMap((subject, nth) => [nth ? ', ' : ': ', said(subject)])].flat()],
-      ['Missing', list(view.approvals.missing.map(({ group, people }) => group === null ? `${people} more` : [`${people} of `, said(group)]))],
+      ['Missing', missing(view.approvals.missing)],
       ...(view.approvals.lapsed ?? []).map((one) => ['No longer counts', [said(one.subject_id), ` (${one.reason})`]]),
       ['Rejections', view.rejections?.length ? list(view.rejections.map(({ subject_id: who, reason }) => [said(who), ': ', said(reason)])) : null],
       ['Key', el('a', { href: `#/v1/custody/keys/${encodeURIComponent(keyRef)}` }, said(keyRef))],
@@ -32,6 +33,7 @@ export async function operation(href, me, page) {
       ['Expires', view.expires_at_ms && view.state === 'pending_approval' ? time(view.expires_at_ms) : null],
       ['Policy', `${view.policy.decision} by ${view.policy.bundle_id}`], ['bundle_hash', code(view.policy.bundle_hash)],
       ['Reasons', list(view.policy.reasons)], ['Obligations', list(view.policy.obligations)], ['Facts', list(view.policy.facts)],
+      ['Decisions', decisionsOn(view.operation_id, 'What the policy decided on it')],
       ['Warnings', list(view.warnings.map((warning) => warning.message ?? warning))],
       ['Signature', view.result?.signature_hex && code(view.result.signature_hex)],
       ['Public key', view.result?.public_key_hex && code(view.result.public_key_hex)],
@@ -43,8 +45,6 @@ export async function operation(href, me, page) {
     evidence(href, view),
   ];
 }
-
-const list = (texts) => (texts.length === 0 ? null : el('ul', {}, texts.map((text) => el('li', {}, Array.isArray(text) ? text : said(String(text))))));
 
 async function showLife(href, life) {
   try {
@@ -185,11 +185,6 @@ async function send(raw, view, identity, roles, passkeys, { action, reason, lost
 
 /** What a failed request means. Whether something was recorded is said only if it is known. */
 function failure(error) {
-  const reason = ({ code: name, text, remedy, operands }) => {
-    const values = operands.map((operand) => `${operand.name} ${operand.value}`).join(', ');
-    return el('li', {}, said([text || name, values && `(${values})`, remedy].filter(Boolean).join(' ')));
-  };
-  const reasons = (error.reasons ?? []).map(reason);
   const words = () => {
     if (error.name === 'NotAllowedError') return 'The passkey was not used, so nothing was sent.';
     if (error instanceof SignedOut || error.status === 401) return `Nothing is recorded: ${error.message}.`;
@@ -198,7 +193,7 @@ function failure(error) {
     if (error instanceof Refused && error.status < 500) return `It does not count: ${error.message}.`;
     return `It is not known whether it was recorded: ${error.message}. Look at its present state; the same can be sent again.`;
   };
-  return alert(words(), reasons.length > 0 ? el('ul', {}, reasons) : null);
+  return alert(words(), reasons(error.reasons ?? []), error.decisionId ? el('p', {}, 'The decision: ', decisionLink(error.decisionId)) : null);
 }
 
 /** What else the reader may do with it now. */

@@ -80,6 +80,7 @@ static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
         ("elements.js", include_bytes!("../page/elements.js")),
         ("words.js", include_bytes!("../page/words.js")),
         ("lists.js", include_bytes!("../page/lists.js")),
+        ("decisions.js", include_bytes!("../page/decisions.js")),
         ("operation.js", include_bytes!("../page/operation.js")),
         ("passkeys.js", include_bytes!("../page/passkeys.js")),
         ("evidence.js", include_bytes!("../page/evidence.js")),
