@@ -278,7 +278,10 @@ fn every_command_prints_json() {
     copy_unsigned(&here.join("guard"));
     let (key, trust) = (committed("development-signing-key.json"), committed("trust-development.json"));
     let hash = "ab".repeat(32);
-    let commands: [&[&str]; 16] = [
+    fs::write(here.join("rates.json"), r#"{ "EUR": "1.05" }"#).unwrap();
+    let document = ["document", "rates.json", "--name", "rates", "--sequence", "1", "--not-after", "1"];
+    let document = [&document[..], &["--key", &key, "--out", "signed.json"]].concat();
+    let commands: [&[&str]; 17] = [
         &["new", "acme"],
         &["build", "guard", "--component", "guard/policy.wasm"],
         &["complete", "guard"],
@@ -295,6 +298,7 @@ fn every_command_prints_json() {
         &["activate", "guard", "--into", "active", "--trust", &trust],
         &["rollback", "--to", &hash, "--sequence", "9", "--reason", "why", "--key", &key, "--out", "record"],
         &["countersign", "record", "--key", &key],
+        &document,
     ];
     for arguments in commands {
         let output = bundle(here, &[arguments, &["--json"]].concat()).ok();

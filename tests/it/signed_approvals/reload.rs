@@ -198,8 +198,16 @@ fn group_that_no_one_in_the_registry_can_fill_is_named_at_the_submission() {
     let at = |name: &str| site.path(name).display().to_string();
     let (bundle, trust) = (at("bundle"), at("trust.json"));
     let policy = [("policy_bundle", bundle.as_str()), ("policy_trust_roots", &trust)];
+    let start = |rule| Process::start(folder.path(), None, &[&signers.settings(rule)[..], &policy].concat());
+    let process = start("required");
+    let create = process.post("/v1/custody/keys", Some(&custody::key("treasury-1")))["operation"].clone();
+    for subject in ["alice", "bob"] {
+        process.post(&custody::path(&create, "/approve"), Some(&signers.body(&create, subject)));
+    }
+    process.post(&custody::path(&create, "/execute"), None);
+    process.terminate();
     for (rule, n_warnings) in [("required", 1), ("optional", 0)] {
-        let process = Process::start(folder.path(), None, &[&signers.settings(rule)[..], &policy].concat());
+        let process = start(rule);
         let operation = process.post("/v1/operations/sign", Some(&payment(rule)))["operation"].clone();
         let groups = operation["approvals"]["missing"].as_array().unwrap().iter().map(|it| &it["group"]);
         assert_eq!(groups.collect::<Vec<_>>(), [&json!(null), &json!("treasurer"), &json!("other_team")]);

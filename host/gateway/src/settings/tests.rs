@@ -51,6 +51,7 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
         "policy_trust_roots",
         "policy_activation",
         "policy_candidate",
+        "policy_documents",
         "node_key",
         "node_passphrase_file",
         "witness_policy",
