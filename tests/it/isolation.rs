@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Routes that name no operation or key: they describe the deployment or create something.
-const NAMELESS: [(&str, &str); 19] = [
+const NAMELESS: [(&str, &str); 20] = [
     ("POST", SIGN),
     ("POST", KEYS),
     ("GET", "/v1/log/checkpoint"),
@@ -29,6 +29,8 @@ const NAMELESS: [(&str, &str); 19] = [
     // So does one the decisions of tenants: `routes::decisions`.
     ("GET", "/v1/policy/decisions"),
     ("GET", "/v1/policy/decisions/{decisionId}"),
+    // So does one the differences of a candidate: `routes::policy_shadow`.
+    ("GET", "/v1/policy/shadow"),
     // So do they the webhooks of tenants: `routes::webhooks`.
     ("GET", "/v1/webhooks"),
     ("GET", "/v1/caller"),

@@ -14,6 +14,7 @@ mod log;
 mod node_recovery;
 mod policy_bundles;
 mod policy_preview;
+mod policy_shadow;
 mod publish;
 mod reject;
 mod show;

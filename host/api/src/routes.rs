@@ -61,6 +61,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         routes!(log::tlog_proof),
         routes!(policy::preview),
         routes!(policy::bundles),
+        routes!(policy::shadow),
         routes!(decisions::list),
         routes!(decisions::show),
         routes!(health::healthz),

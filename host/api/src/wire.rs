@@ -15,6 +15,7 @@ pub mod operations;
 pub mod policy;
 pub mod readiness;
 pub mod reject;
+pub mod shadow;
 pub mod view;
 pub mod webhooks;
 

@@ -6,7 +6,7 @@ use crate::ports::{
     Created, DecisionFilter, DecisionSearch, FoundDecisions, OperationFilter, RecordedDecision, SearchedFrom,
     Visibility,
 };
-use gateway_domain::ids::OperationId;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::Family;
 use gateway_domain::policy::{DecisionId, Statement};
 
@@ -64,9 +64,9 @@ impl Engine {
         Ok(listed.places.iter().map(|place| OperationId(place.id)).collect())
     }
 
-    /// A reason or an obligation with what the manifest says of it, if its bundle is the active one.
+    /// A reason or an obligation of this bundle with what the manifest says of it, if the bundle is the active one or the candidate.
     #[must_use]
-    pub fn explained(&self, decision: &RecordedDecision, statement: &Statement) -> Denial {
-        self.0.explained(decision.outcome.bundle_hash, statement).1
+    pub fn explained(&self, bundle_hash: Hex32, statement: &Statement) -> Denial {
+        self.0.explained(bundle_hash, statement).1
     }
 }

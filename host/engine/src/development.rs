@@ -191,7 +191,7 @@ impl Session<'_> {
     async fn waive_approvals(&mut self) -> Result<(), EngineError> {
         let operation = Arc::clone(&self.operation);
         let request = operation.request(Moment::Approval, &operation.approvals);
-        let policy = self.engine.evaluate(request, None, None, 0).await?;
+        let policy = self.engine.evaluate(operation.id, request, None, None, 0).await?;
         let evaluated = check_evaluated(&policy);
         if self.decide(Action::WaiveApprovals { policy: policy.clone() })? == 0 {
             self.engine.record_decision(operation.id, &request, policy).await?;

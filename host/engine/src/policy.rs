@@ -38,17 +38,19 @@ impl Inner {
     /// [`Unavailable`] when the totals were not read although the policy needed them.
     pub(crate) async fn evaluate(
         &self,
+        operation_id: OperationId,
         request: policy::Request<'_>,
         key: Option<&CustodyKey>,
         spending: Option<SpendingRead>,
         required: u32,
     ) -> Result<policy::Outcome, Unavailable> {
-        self.evaluate_assuming(request, key, spending, required, None).await
+        self.evaluate_assuming(Some(operation_id), request, key, spending, required, None).await
     }
 
-    /// As [`Self::evaluate`], with these facts instead of the deployment's.
+    /// As [`Self::evaluate`], with these facts instead of the deployment's, and without an operation for a preview.
     pub(crate) async fn evaluate_assuming(
         &self,
+        operation_id: Option<OperationId>,
         request: policy::Request<'_>,
         key: Option<&CustodyKey>,
         spending: Option<SpendingRead>,
@@ -70,7 +72,7 @@ impl Inner {
             Some(assumed) => (facts.assuming(assumed), Vec::new()),
             None => (facts, proofs),
         };
-        let outcome = self.ports.policy.evaluate(request, &facts).await.proven_by(proofs);
+        let outcome = self.ports.policy.evaluate(operation_id, request, &facts).await.proven_by(proofs);
         check_totals_read(intent, totals.as_ref(), &outcome)?;
         Ok(outcome.raise_quorum_to(rules.required_approvals))
     }
@@ -87,7 +89,7 @@ impl Inner {
         let is_waived = self.may_waive_approvals(&operation.intent) && operation.policy.quorum.required == 0;
         let required =
             if is_waived { 0 } else { self.required_approvals(&operation.intent, &operation.submitter) };
-        self.evaluate(operation.request(moment, approvals), key, spending, required).await
+        self.evaluate(operation.id, operation.request(moment, approvals), key, spending, required).await
     }
 
     /// The people whom groups of the outcome would lack even if everyone in the registry approved. Empty if others may approve too, and if the
@@ -106,7 +108,7 @@ impl Inner {
             return Ok(Vec::new());
         };
         let asked = policy::Request { moment: Moment::Preview, approvals: &everyone, ..request };
-        let outcome = self.evaluate(asked, key, spending, required).await?;
+        let outcome = self.evaluate_assuming(None, asked, key, spending, required, None).await?;
         let missing = if outcome.fault.is_some() { Vec::new() } else { outcome.quorum.missing() };
         Ok(missing.into_iter().filter(|missing| missing.group.is_some()).collect())
     }

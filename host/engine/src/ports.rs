@@ -34,8 +34,8 @@ pub use lists::{Created, KeyFilter, ListRecords, Listed, OperationFilter, Place,
 pub use log::{EventId, LogConsistency, LogHead, LogInclusion, LoggedEvent, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, BundleLimits, BundleValidity,
-    CandidateBundle, DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StorePolicies,
-    StoredBundle,
+    CandidateBundle, DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts,
+    ShadowDifference, ShadowDifferences, ShadowResult, StorePolicies, StoredBundle,
 };
 pub use webhooks::{
     DeadLetter, Holder, KeepWebhooks, VisibleWebhooks, Webhook, WebhookClaim, WebhookFailure, WebhookProgress,
@@ -332,10 +332,16 @@ pub struct Declared {
 /// Evaluates the active policy bundle.
 #[async_trait]
 pub trait EvaluatePolicy: Send + Sync {
-    /// One evaluation. If the bundle fails, the outcome is a `DENY` that names the fault.
-    async fn evaluate(&self, request: policy::Request<'_>, facts: &Facts) -> policy::Outcome;
+    /// One evaluation, for an operation unless it is a preview. If the bundle fails, the outcome is a `DENY` that names the fault.
+    async fn evaluate(
+        &self,
+        operation_id: Option<OperationId>,
+        request: policy::Request<'_>,
+        facts: &Facts,
+    ) -> policy::Outcome;
 
-    /// What this bundle's manifest says of a reason; `None` if it does not declare it, or the bundle is no longer the active one.
+    /// What this bundle's manifest says of a reason; `None` if it does not declare it, or the bundle is neither the active one nor the
+    /// candidate.
     fn declared(&self, bundle_hash: Hex32, code: &str) -> Option<Declared>;
 
     /// The documents that policies find, each name once. They are trusted; some may have expired.

@@ -6,7 +6,7 @@ use crate::error::{EngineError, Unavailable};
 use crate::lists::{PageSize, sound};
 use crate::ports::{
     Asked, DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord,
-    ReadLog, Record, Visibility,
+    ReadLog, Record, ShadowDifferences, Visibility,
 };
 use crate::session::Target;
 use gateway_domain::approval::{Approval, LapsedApproval, SigningRule};
@@ -200,8 +200,10 @@ impl Engine {
         let spending = self.0.spending(parties).await?;
         let required = self.0.required_approvals(&input.intent, &input.submitter);
         let assumes = assumed.is_some();
-        let outcome =
-            self.0.evaluate_assuming(input.request(), key.as_ref(), spending, required, assumed).await?;
+        let outcome = self
+            .0
+            .evaluate_assuming(None, input.request(), key.as_ref(), spending, required, assumed)
+            .await?;
         let n_kept = self.0.rules.preview_records_max;
         if n_kept > 0 && !assumes {
             let asked = Asked { request_id, idempotency_key: None };
@@ -220,6 +222,14 @@ impl Engine {
     /// The policy's bundles, with at most `n_max` activations.
     pub async fn policies(&self, n_max: u32) -> Result<PolicyStatus, EngineError> {
         Ok(self.0.ports.policies.status(n_max).await?)
+    }
+
+    /// The latest visible decisions that the candidate would have made otherwise; `None` without a candidate.
+    #[must_use]
+    pub fn shadow_differences(&self, visibility: &Visibility) -> Option<ShadowDifferences> {
+        let mut shadow = self.0.ports.policies.shadow_differences()?;
+        shadow.differences.retain(|one| visibility.includes(&one.input.tenant));
+        Some(shadow)
     }
 }
 

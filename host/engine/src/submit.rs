@@ -232,7 +232,7 @@ impl Inner {
         let required = self.required_approvals(&submit.intent, &submit.submitter);
         let parties = self.parties(&submit.tenant, &submitter, key.key_id, &submit.intent);
         let spending = self.spending(parties).await?;
-        let policy = self.evaluate(request, keys.subject.as_ref(), spending.clone(), required).await?;
+        let policy = self.evaluate(id, request, keys.subject.as_ref(), spending.clone(), required).await?;
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, submit.asked(), &request, policy, token).await?);
         }

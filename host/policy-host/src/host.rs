@@ -4,7 +4,7 @@ use crate::counters;
 use crate::shadow::Shadow;
 use crate::worker_pool::{Busy, Lane, PerLane, WorkerPool};
 use async_trait::async_trait;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::policy::{Facts, FaultKind, Outcome, Request, SignedDocument};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Declared, EvaluatePolicy};
@@ -156,7 +156,12 @@ fn instant(facts: &Facts) -> Option<EpochMs> {
 
 #[async_trait]
 impl EvaluatePolicy for PolicyHost {
-    async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
+    async fn evaluate(
+        &self,
+        operation_id: Option<OperationId>,
+        request: Request<'_>,
+        facts: &Facts,
+    ) -> Outcome {
         let span = tracing::info_span!(
             target: "trace", "policy.evaluate",
             moment = request.moment.as_str(),
@@ -171,12 +176,13 @@ impl EvaluatePolicy for PolicyHost {
             tracing::error!(bundle_id = outcome.bundle_id, kind, detail, "policy evaluation failed");
         }
         counters::count_evaluation(request.moment, &outcome, elapsed);
-        self.shadow.enqueue(&request, facts, &outcome);
+        self.shadow.enqueue(operation_id, instant(facts), &request, facts, &outcome);
         outcome
     }
 
     fn declared(&self, bundle_hash: Hex32, code: &str) -> Option<Declared> {
-        let evaluator = self.active().filter(|evaluator| evaluator.bundle_hash() == bundle_hash)?;
+        let bundles = [self.active(), self.shadow.candidate().map(|candidate| candidate.evaluator())];
+        let evaluator = bundles.into_iter().flatten().find(|bundle| bundle.bundle_hash() == bundle_hash)?;
         let Declaration { text, remedy, severity, .. } = evaluator.reason(code)?.clone();
         Some(Declared { text, remedy, denies: severity == Severity::Error })
     }

@@ -104,6 +104,9 @@ pub const HEAVY_EVALUATIONS_WAITING_MAX: usize = 64;
 /// Evaluations that may wait for the candidate bundle, about 2 KiB each. More are dropped.
 pub const SHADOW_QUEUE_MAX: usize = 1_024;
 
+/// Decisions that are kept in memory because the candidate bundle decides otherwise, about 5 KiB each: the latest ones.
+pub const SHADOW_DIFFERENCES_MAX: usize = 100;
+
 /// Highest sequence of a bundle or an activation record: an integer that JSON and SQLite represent exactly.
 pub const SEQUENCE_MAX: u64 = 1 << 53;
 

@@ -1,7 +1,7 @@
 //! The real policy, with a record of its evaluations.
 
 use async_trait::async_trait;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::facts::PENDING_COUNT;
 use gateway_domain::policy::{
@@ -37,7 +37,12 @@ pub(crate) struct RecordingPolicy {
 
 #[async_trait]
 impl EvaluatePolicy for RecordingPolicy {
-    async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
+    async fn evaluate(
+        &self,
+        operation_id: Option<OperationId>,
+        request: Request<'_>,
+        facts: &Facts,
+    ) -> Outcome {
         let evaluation = Evaluation {
             moment: request.moment,
             tenant: request.tenant.0.clone(),
@@ -52,7 +57,7 @@ impl EvaluatePolicy for RecordingPolicy {
         self.evaluations.lock().unwrap().push(evaluation);
         let takes_two =
             matches!(request.intent, Intent::Payment(it) if it.reference.as_deref() == Some(TWO_REJECTIONS));
-        let mut outcome = self.host.evaluate(request, facts).await;
+        let mut outcome = self.host.evaluate(operation_id, request, facts).await;
         if takes_two {
             outcome.obligations.push(Statement::with_operand(REJECTIONS_REQUIRED, "rejections", "2"));
         }

@@ -7,6 +7,7 @@ use crate::state::App;
 use crate::warning::{self, Warning};
 use crate::wire::bind_caller;
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest, Previewed};
+use crate::wire::shadow::ShadowResponse;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
@@ -35,6 +36,16 @@ pub async fn bundles(
 ) -> Result<Json<PolicyStatus>, ApiError> {
     let limit = query::limit(uri.query().unwrap_or_default(), HISTORY_DEFAULT, HISTORY_MAX)?;
     Ok(Json(app.engine().policies(limit).await?))
+}
+
+/// Shows the latest decisions that the candidate would have made otherwise. `candidate` of `GET /v1/policy/bundles` counts all of them.
+#[utoipa::path(
+    get, path = "/v1/policy/shadow", operation_id = "policy_shadow", tag = "policy",
+    security(("bearer" = [AuditRead])), responses((status = 200, body = ShadowResponse)),
+)]
+pub async fn shadow(caller: Caller, State(app): State<App>) -> Json<ShadowResponse> {
+    let shadow = app.engine().shadow_differences(&caller.visibility());
+    Json(ShadowResponse::new(app.engine(), shadow))
 }
 
 /// Evaluates the policy without creating an operation. The evaluation is recorded before the answer is sent, unless it assumes facts.

@@ -47,7 +47,7 @@ pub struct DecisionView {
     /// Hash of the canonical intent.
     #[schema(value_type = String)]
     pub intent_hash: Hex32,
-    /// The reasons; text and remedy are empty unless the bundle is the active one.
+    /// The reasons; text and remedy are empty unless the bundle is the active one or the candidate.
     pub reasons: Vec<Reason>,
     /// The obligations, in the same form.
     pub obligations: Vec<Reason>,
@@ -111,7 +111,8 @@ impl DecisionView {
     pub fn new(engine: &Engine, recorded: &RecordedDecision) -> Self {
         let (input, outcome) = (&recorded.input, &recorded.outcome);
         let explained = |statements: &[Statement]| {
-            let explained = statements.iter().map(|statement| engine.explained(recorded, statement));
+            let explained =
+                statements.iter().map(|statement| engine.explained(outcome.bundle_hash, statement));
             explained.map(Reason::from).collect()
         };
         let Asked { request_id, idempotency_key } = recorded.asked.clone();

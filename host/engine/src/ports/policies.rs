@@ -2,9 +2,11 @@
 
 use crate::error::Unavailable;
 use async_trait::async_trait;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// The files of a bundle by name, ascending. They are not trusted: each reader verifies them again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,6 +196,52 @@ pub struct ShadowCounts {
     pub fuel_candidate: u64,
 }
 
+gateway_domain::wire_words! {
+    /// How the candidate's outcome compares with that of the active bundle.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub enum ShadowResult {
+        /// Both bundles gave the same decision, reasons, obligations and counted approvals.
+        Same = "same",
+        /// The active bundle allowed and the candidate denied.
+        AllowToDeny = "allow_to_deny",
+        /// The active bundle denied and the candidate allowed.
+        DenyToAllow = "deny_to_allow",
+        /// The same decision, with different reasons, obligations or counted approvals.
+        OtherwiseDifferent = "otherwise_different",
+        /// At least one of the two ended with a fault.
+        Fault = "fault",
+    }
+}
+
+/// A request that the two bundles do not answer alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShadowDifference {
+    /// The time of the evaluation, as the policy was given it; `None` if it was given none.
+    pub at_ms: Option<EpochMs>,
+    /// The operation; `None` for a preview.
+    pub operation_id: Option<OperationId>,
+    /// The request.
+    pub input: Input,
+    /// How the outcomes compare.
+    pub result: ShadowResult,
+    /// The outcome of the active bundle, before the deployment's minimum of approvals.
+    pub before: Outcome,
+    /// The outcome of the candidate, before that minimum.
+    pub after: Outcome,
+}
+
+/// The latest differences between a candidate and the active bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShadowDifferences {
+    /// Hash of the candidate.
+    pub candidate: Hex32,
+    /// The time since when the bundle is the candidate.
+    pub since_ms: EpochMs,
+    /// Newest first.
+    pub differences: Vec<Arc<ShadowDifference>>,
+}
+
 /// The candidate bundle.
 // It evaluates the same requests as the active one and decides nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -251,4 +299,7 @@ pub trait DescribePolicies: Send + Sync {
 
     /// The state of the bundles, from memory.
     fn health(&self) -> PolicyHealth;
+
+    /// The latest differences between the candidate and the active bundle, of all tenants; `None` without a candidate.
+    fn shadow_differences(&self) -> Option<ShadowDifferences>;
 }

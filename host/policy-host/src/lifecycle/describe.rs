@@ -7,7 +7,7 @@ use gateway_domain::policy::FaultKind;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{
     ActivatedBundle, Activation, BundleDescription, BundleLimits, BundleValidity, CandidateBundle,
-    DescribePolicies, PolicyHealth, PolicyStatus,
+    DescribePolicies, PolicyHealth, PolicyStatus, ShadowDifferences,
 };
 use gateway_policy::bundle::{MANIFEST_FILE, Manifest};
 
@@ -44,6 +44,12 @@ impl DescribePolicies for Lifecycle {
             fault: self.host.fault(self.clock.now()).map(FaultKind::as_str),
             refused: self.refusals.standing(),
         }
+    }
+
+    fn shadow_differences(&self) -> Option<ShadowDifferences> {
+        let candidate = self.host.shadow.candidate()?;
+        let (since_ms, differences) = (candidate.since_ms, candidate.differences());
+        Some(ShadowDifferences { candidate: candidate.hash(), since_ms, differences })
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::lifecycle::deployment::{self, Deployment, build, bundle, denying, hash_of};
 use crate::Lifecycle;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::policy::{Decision, Moment};
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy, ShadowCounts};
 use gateway_policy::testing::{facts, key, payment, signed};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Waits until all requests so far are counted, and returns the counts.
@@ -22,7 +24,8 @@ async fn evaluate(lifecycle: &Lifecycle, n: u64) -> Decision {
     let sample = payment("acct-2", &["bob"]);
     let mut decision = Decision::Deny;
     for _ in 0..n {
-        decision = lifecycle.host().evaluate(sample.request(Moment::Submit), &facts("2")).await.decision;
+        decision =
+            lifecycle.host().evaluate(None, sample.request(Moment::Submit), &facts("2")).await.decision;
     }
     decision
 }
@@ -44,6 +47,11 @@ async fn candidates_decisions_are_compared_and_counted() {
         deployment::watch(&lifecycle).await;
         assert_eq!(evaluate(&lifecycle, 3).await, Decision::Allow, "{expected}: the active bundle decides");
         let counts = counts(&lifecycle, 3).await;
+        let shadow = lifecycle.shadow_differences().unwrap();
+        assert_eq!(shadow.candidate, hash_of(&candidate));
+        let expected_results = if expected == "same" { vec![] } else { vec![expected; 3] };
+        let results: Vec<_> = shadow.differences.iter().map(|one| one.result.as_str()).collect();
+        assert_eq!(results, expected_results);
         let found = [
             ("same", counts.n_same),
             ("allow_to_deny", counts.n_allow_to_deny),
@@ -94,4 +102,52 @@ async fn unsigned_candidate_is_refused_and_the_previous_one_stops() {
     let status = lifecycle.status(1).await.unwrap();
     assert_eq!((status.candidate, status.refused[0].offer), (None, "candidate"));
     assert_eq!((status.fault, deployment::active(&lifecycle)), (None, hash_of(&bundle(1))));
+}
+
+/// The time of the evaluation names each request.
+#[tokio::test(flavor = "multi_thread")]
+async fn latest_differences_are_kept_and_previews_make_room_first() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.offer_candidate(&denying(2));
+    deployment::watch(&lifecycle).await;
+    let sample = payment("acct-2", &["bob"]);
+    let n_max = gateway_policy::limits::SHADOW_DIFFERENCES_MAX as u64;
+    let operation_id = Some(OperationId(Hex32::new([7; 32])));
+    let evaluate = async |at: u64| {
+        let (id, moment) = if at % 2 == 0 { (operation_id, Moment::Submit) } else { (None, Moment::Preview) };
+        let facts = facts("2").assuming([("time.now_ms".to_owned(), Some(at.to_string()))].into());
+        lifecycle.host().evaluate(id, sample.request(moment), &facts).await;
+    };
+    let kept = || {
+        let differences = lifecycle.shadow_differences().unwrap().differences;
+        differences.iter().map(|one| one.at_ms.unwrap().0).collect::<Vec<_>>()
+    };
+    for at in 0..n_max {
+        evaluate(at).await;
+    }
+    counts(&lifecycle, n_max).await;
+    assert_eq!(kept(), (0..n_max).rev().collect::<Vec<_>>(), "newest first");
+    for at in n_max..n_max + 2 {
+        evaluate(at).await;
+    }
+    counts(&lifecycle, n_max + 2).await;
+    assert_eq!(kept(), (0..n_max + 2).rev().filter(|at| ![1, 3].contains(at)).collect::<Vec<_>>());
+    for at in 0..2 * n_max {
+        evaluate(2 * (n_max + at)).await;
+    }
+    counts(&lifecycle, 3 * n_max + 2).await;
+    assert_eq!(kept(), (0..n_max).map(|at| 6 * n_max - 2 - 2 * at).collect::<Vec<_>>());
+
+    let latest = Arc::clone(&lifecycle.shadow_differences().unwrap().differences[0]);
+    assert_eq!(
+        (latest.operation_id, &latest.input),
+        (operation_id, &sample.request(Moment::Submit).to_input())
+    );
+    let (before, after) = (&latest.before, &latest.after);
+    assert_eq!((before.decision, before.bundle_hash), (Decision::Allow, hash_of(&bundle(1))));
+    assert_eq!((after.decision, after.bundle_hash), (Decision::Deny, hash_of(&denying(2))));
+    deployment.offer_candidate(&denying(3));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(kept(), [0; 0], "another candidate begins without any");
 }

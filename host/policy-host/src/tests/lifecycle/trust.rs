@@ -16,7 +16,7 @@ async fn revoking_its_signer_stops_the_active_bundle() {
     deployment::watch(&lifecycle).await;
     assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
     let sample = payment("acct-2", &[]);
-    let outcome = lifecycle.host().evaluate(sample.request(Moment::Submit), &facts("2")).await;
+    let outcome = lifecycle.host().evaluate(None, sample.request(Moment::Submit), &facts("2")).await;
     assert_eq!((outcome.decision, outcome.bundle_hash), (Decision::Deny, hash_of(&bundle(1))));
     assert_eq!(outcome.reasons[0].code, "policy_fault:untrusted_bundle");
     let health = lifecycle.health();
@@ -148,7 +148,7 @@ async fn while_trust_roots_cannot_be_read_nothing_is_allowed_and_nothing_activat
         deployment::watch(&lifecycle).await;
         assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(sequence - 1)));
         let sample = payment("acct-2", &[]);
-        let outcome = lifecycle.host().evaluate(sample.request(Moment::Submit), &facts("2")).await;
+        let outcome = lifecycle.host().evaluate(None, sample.request(Moment::Submit), &facts("2")).await;
         assert_eq!(
             (outcome.decision, outcome.fault_kind().map(FaultKind::as_str)),
             (Decision::Deny, Some("no_trust_roots"))
@@ -235,7 +235,7 @@ async fn bundle_that_expires_while_active_gives_no_more_verdicts() {
     let sample = payment("acct-2", &[]);
     let at = async |now: Option<u64>| {
         let facts = Facts::from_pairs(now.map(|now| ("time.now_ms", now.to_string())));
-        lifecycle.host().evaluate(sample.request(Moment::Admission), &facts).await
+        lifecycle.host().evaluate(None, sample.request(Moment::Admission), &facts).await
     };
     assert_eq!(at(Some(NOW.0)).await.fault_kind(), None);
     for late in [Some(NOW.0 + 1), None] {
@@ -272,7 +272,7 @@ async fn a_clock_that_goes_back_before_the_bundles_first_instant_gives_no_verdic
         [(Some(NOW.0 - 1), Some("expired_bundle")), (None, Some("expired_bundle")), (Some(NOW.0), None)]
     {
         let facts = Facts::from_pairs(now.map(|now| ("time.now_ms", now.to_string())));
-        let outcome = lifecycle.host().evaluate(sample.request(Moment::Admission), &facts).await;
+        let outcome = lifecycle.host().evaluate(None, sample.request(Moment::Admission), &facts).await;
         assert_eq!(outcome.fault_kind().map(FaultKind::as_str), fault, "{now:?}");
     }
 }
