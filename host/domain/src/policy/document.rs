@@ -1,7 +1,7 @@
 //! Signed documents: JSON outside the bundle, such as exchange rates, holidays or an address book, which change more often than a rule.
 //!
 //! A document is read as the fact `document.NAME`, whose value is its hash, so that every evaluation records which one it used. The document
-//! itself travels with the evaluation, as [proofs](super::paid) do: whoever repeats it verifies the signatures, and needs no other source.
+//! itself travels with the evaluation, as [proofs](super::paid) do: each party that repeats it verifies the signatures, and needs no other source.
 
 use crate::canonical;
 use crate::dsse::{Envelope, EnvelopeError, KeySet, Role};

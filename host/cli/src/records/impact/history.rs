@@ -255,8 +255,12 @@ impl History {
         }
         if name.starts_with("key.") || name.starts_with(PREFIX) {
             // Development evaluates a creation without approvals as if there were no key yet.
-            let may_lack_key = matches!(intent, Intent::KeyCreate(_)) && *moment == Moment::Approval;
-            return if may_lack_key { Standing::Unknown } else { self.complete(|_| false) };
+            let is_approved_creation = matches!(intent, Intent::KeyCreate(_)) && *moment == Moment::Approval;
+            return if is_approved_creation && name.starts_with("key.") {
+                Standing::Unknown
+            } else {
+                self.complete(|_| false)
+            };
         }
         let is_new = matches!(moment, Moment::Submit | Moment::Preview);
         let is_absent = classes(name).is_empty() || (name == PENDING_COUNT && !is_new);

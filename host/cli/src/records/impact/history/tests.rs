@@ -218,7 +218,7 @@ fn facts_are_uncertain_if_events_that_may_matter_are_missing() {
     assert!(matches!(standing(&log, "deployment.required_approvals"), Standing::Uncertain(_)));
     log.next += 1;
     log.admit(2, AT, payment("a", "x", 1));
-    let since = Standing::Uncertain("computed from records since 1970-04-11T00:00:00Z".to_owned());
+    let since = Standing::Uncertain("computed from records since 1970-04-11T00:00:00.000Z".to_owned());
     let found = of_history.map(|name| standing(&log, name));
     assert_eq!(found, [Standing::Computed, since.clone(), since.clone(), since]);
 }
