@@ -7,7 +7,7 @@
 mod search;
 mod view;
 
-pub use view::{Decisions, PastEvent};
+pub use view::Decisions;
 
 use gateway_engine::ports::{DecisionPosition, EventId, RecordedDecision};
 use std::fmt;
