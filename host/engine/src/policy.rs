@@ -17,12 +17,13 @@ use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
+use gateway_domain::names::ComparedName;
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::{self, facts_for};
 use gateway_domain::policy::paid::{self, Paid, PaidProof};
 use gateway_domain::policy::spending::{self, Parties, VELOCITY};
 use gateway_domain::policy::{self, DecisionId, Missing, Moment, SpendingTotals};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Payments that are looked up if the decisions on the first ones are of authorities whose keys are no longer pinned.
 const PAYMENTS_LOOKED_UP_MAX: usize = 64;
@@ -104,9 +105,12 @@ impl Inner {
     ) -> Result<Vec<Missing>, Unavailable> {
         let now = self.ports.clock.now();
         let everyone = self.rules.signed_approvals.everyone(request.tenant, now);
-        let Some(everyone) = everyone.filter(|_| !outcome.quorum.groups.is_empty()) else {
+        let Some(mut everyone) = everyone.filter(|_| !outcome.quorum.groups.is_empty()) else {
             return Ok(Vec::new());
         };
+        // A policy may not count a person twice.
+        let mut people = BTreeSet::new();
+        everyone.retain(|approval| people.insert(ComparedName::of(approval.person())));
         let asked = policy::Request { moment: Moment::Preview, approvals: &everyone, ..request };
         let outcome = self.evaluate_assuming(None, asked, key, spending, required, None).await?;
         let missing = if outcome.fault.is_some() { Vec::new() } else { outcome.quorum.missing() };
