@@ -21,7 +21,7 @@ pub use offers::Sources;
 pub use start::{Prepared, StartError};
 
 use crate::PolicyHost;
-use documents::{Documents, Files};
+use documents::Documents;
 use gateway_domain::canonical;
 use gateway_domain::error_chain;
 use gateway_domain::ids::Hex32;
@@ -32,7 +32,7 @@ use gateway_engine::{Dependency, Unavailable};
 use gateway_policy::bundle::ActivationRecord;
 use gateway_policy::limits::BUNDLES_TRUSTED_MAX;
 use gateway_policy::{Bundle, BundleError, BundleFiles, Evaluator, PolicyEngine, TrustPolicy};
-use offers::{Offer, Offers, Seen};
+use offers::{Files, Offer, Offers, Seen};
 use refusals::{Offered, Refusals, Refused};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,24 +1,16 @@
 //! The signed documents in the operator's folder, each in a file `NAME.json`. A refused file leaves the document before it in place, as
 //! long as that is trusted.
 
-use super::offers::{Offer, Seen};
+use super::offers::{Files, Seen};
 use super::refusals::{Offered, Refusals};
 use crate::PolicyHost;
-use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::SignedDocument;
-use gateway_domain::policy::document::{DOCUMENTS_MAX, DocumentError, DocumentRoles, Mark};
+use gateway_domain::policy::document::{DocumentError, DocumentRoles, Mark};
 use gateway_domain::time::EpochMs;
 use gateway_policy::BundleError;
-use gateway_policy::bundle::read_signed_file;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
-
-/// The files of the folder, by the name of their document.
-pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
 /// The documents between reloads.
 #[derive(Default)]
@@ -34,30 +26,6 @@ pub(super) struct Documents {
 struct Unused {
     name: String,
     source: DocumentError,
-}
-
-/// Reads the folder. Files with another ending are not read.
-pub(super) fn read_documents(folder: &Path) -> Offer<Files> {
-    let read = || {
-        let unreadable = |source: io::Error| BundleError::Read { path: "documents".to_owned(), source };
-        let mut files = Files::new();
-        for entry in fs::read_dir(folder).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
-            let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json"));
-            let Some(name) = name.filter(|name| !name.starts_with('.')) else { continue };
-            if files.len() >= DOCUMENTS_MAX {
-                let many = format!("it has more than {DOCUMENTS_MAX} documents");
-                return Err(unreadable(io::Error::other(many)));
-            }
-            files.insert(name.to_owned(), read_signed_file(&path, name)?);
-        }
-        Ok(files)
-    };
-    Offer::of(read(), |files| {
-        let hashes =
-            files.iter().map(|(name, bytes)| format!("{name} {}\n", canonical::digest_bytes("", bytes)));
-        canonical::digest_bytes("", hashes.collect::<String>().as_bytes())
-    })
 }
 
 impl Documents {

@@ -1,12 +1,14 @@
 //! Reads the operator's files, without verifying them.
 
-use super::documents;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::document::DOCUMENTS_MAX;
 use gateway_domain::time::EpochMs;
 use gateway_policy::bundle::read_signed_file;
 use gateway_policy::{BundleError, BundleFiles, Pins};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The files that determine a deployment's policy.
 #[derive(Clone, Debug)]
@@ -39,7 +41,7 @@ pub(super) struct Offers {
     pub(super) bundle: Offer<BundleFiles>,
     pub(super) activation: Option<Offer<Vec<u8>>>,
     pub(super) candidate: Option<Offer<BundleFiles>>,
-    pub(super) documents: Option<Offer<documents::Files>>,
+    pub(super) documents: Option<Offer<Files>>,
 }
 
 impl Sources {
@@ -54,13 +56,13 @@ impl Sources {
                 .filter(present)
                 .map(|path| read_file(path, "activation record")),
             candidate: self.candidate.as_ref().filter(present).map(|path| read_bundle(path)),
-            documents: self.documents.as_ref().filter(present).map(|path| documents::read_documents(path)),
+            documents: self.documents.as_ref().filter(present).map(|path| read_documents(path)),
         }
     }
 }
 
 impl<T> Offer<T> {
-    pub(super) fn of(content: Result<T, BundleError>, fingerprint: impl FnOnce(&T) -> Hex32) -> Self {
+    fn of(content: Result<T, BundleError>, fingerprint: impl FnOnce(&T) -> Hex32) -> Self {
         let fingerprint = match &content {
             Ok(content) => fingerprint(content),
             Err(why) => canonical::digest_bytes("svc/unreadable/v1", why.to_string().as_bytes()),
@@ -75,6 +77,33 @@ pub(super) fn read_bundle(folder: &Path) -> Offer<BundleFiles> {
 
 pub(super) fn read_file(path: &Path, what: &str) -> Offer<Vec<u8>> {
     Offer::of(read_signed_file(path, what), |bytes| canonical::digest_bytes("", bytes))
+}
+
+/// The files of the folder of documents, by the name of their document.
+pub(super) type Files = BTreeMap<String, Vec<u8>>;
+
+/// Reads the folder of documents. Files with another ending are not read.
+fn read_documents(folder: &Path) -> Offer<Files> {
+    let read = || {
+        let unreadable = |source: io::Error| BundleError::Read { path: "documents".to_owned(), source };
+        let mut files = Files::new();
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json"));
+            let Some(name) = name.filter(|name| !name.starts_with('.')) else { continue };
+            if files.len() >= DOCUMENTS_MAX {
+                let many = format!("it has more than {DOCUMENTS_MAX} documents");
+                return Err(unreadable(io::Error::other(many)));
+            }
+            files.insert(name.to_owned(), read_signed_file(&path, name)?);
+        }
+        Ok(files)
+    };
+    Offer::of(read(), |files| {
+        let hashes =
+            files.iter().map(|(name, bytes)| format!("{name} {}\n", canonical::digest_bytes("", bytes)));
+        canonical::digest_bytes("", hashes.collect::<String>().as_bytes())
+    })
 }
 
 /// The offer that was considered last, and when to consider it again.
