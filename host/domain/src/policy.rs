@@ -364,12 +364,6 @@ impl Outcome {
         canonical::digest("svc/policy-output/v2", &output).unwrap_or(Hex32::ZERO)
     }
 
-    /// The facts that it read, with its documents, to evaluate again. A document that cannot be read is left out.
-    #[must_use]
-    pub fn recorded_facts(&self) -> Facts {
-        Facts::recorded(&self.facts, &document::parse_all(&self.documents).unwrap_or_default())
-    }
-
     /// The outcome with the proofs of the facts that it read, if these prove one.
     #[must_use]
     pub fn proven_by(mut self, proofs: Vec<PaidProof>) -> Self {

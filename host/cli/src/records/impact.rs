@@ -62,7 +62,7 @@ async fn evaluate_all(
 
 /// Evaluates with the recorded facts only. If the candidate reads another fact, the impact is unknown.
 fn evaluate(candidate: &Evaluator, decision: &RecordedDecision, report: &mut Report) {
-    let facts = decision.outcome.recorded_facts();
+    let facts = gateway_domain::policy::Facts::of_outcome(&decision.outcome);
     let answer = candidate.evaluate(&decision.input.request(), &facts, candidate.fuel_max());
     report.add(decision, &compare::impact(&decision.outcome, &answer), answer.fuel_used);
 }

@@ -5,7 +5,7 @@ use super::bundle::DecidingBundles;
 use super::export;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::compare::{self, Difference};
-use gateway_domain::policy::{Input, Outcome};
+use gateway_domain::policy::{Facts, Input, Outcome};
 use gateway_policy::Evaluator;
 use gateway_service::output::{self, EXIT_FAILED, EXIT_UNCHECKED, Lines};
 use gateway_store::{Decisions, RecordedDecision};
@@ -122,6 +122,6 @@ pub(crate) fn not_repeatable(outcome: &Outcome) -> Option<String> {
 
 /// Evaluates the recorded input again with the recorded facts; returns what differs from the record.
 pub(crate) fn differences(evaluator: &Evaluator, input: &Input, recorded: &Outcome) -> Vec<Difference> {
-    let again = evaluator.evaluate(&input.request(), &recorded.recorded_facts(), evaluator.fuel_max());
+    let again = evaluator.evaluate(&input.request(), &Facts::of_outcome(recorded), evaluator.fuel_max());
     compare::differences(recorded, &again)
 }

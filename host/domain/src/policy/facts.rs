@@ -1,6 +1,6 @@
 //! The facts that a deployment offers to policies, each defined in one place.
 
-use super::{Approval, FactRead, SignedDocument, document};
+use super::{Approval, FactRead, Outcome, SignedDocument, document};
 use crate::binding::ClientBinding;
 use crate::intent::{SigningTerms, Taproot};
 use crate::key::CustodyKey;
@@ -168,6 +168,12 @@ impl Facts {
     #[must_use]
     pub fn with_pending(self, count: u64) -> Self {
         self.assuming([(PENDING_COUNT.to_owned(), Some(count.to_string()))].into())
+    }
+
+    /// The facts and documents that an outcome is from, to evaluate again. A document that cannot be read is left out.
+    #[must_use]
+    pub fn of_outcome(outcome: &Outcome) -> Self {
+        Self::recorded(&outcome.facts, &document::parse_all(&outcome.documents).unwrap_or_default())
     }
 
     /// The facts of a recorded evaluation, for a re-run, and those of the documents that it read. Leaves out facts that had no value.
