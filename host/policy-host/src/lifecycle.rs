@@ -216,7 +216,10 @@ impl Lifecycle {
         let Memory { trust, documents, .. } = memory;
         let (files, is_due) = match offer {
             Some(Offer { content, fingerprint }) => (content, documents.seen.is_due(fingerprint, now, again)),
-            None => (Ok(Files::new()), true),
+            None => {
+                documents.seen.forget();
+                (Ok(Files::new()), true)
+            }
         };
         if is_due {
             let roles = trust.as_ref().and_then(|trust| trust.document_roles().ok()).unwrap_or_default();

@@ -4,7 +4,7 @@ mod report;
 
 use super::export::PAGE;
 use super::{Impact, RecordsError, Trust, bundle};
-use gateway_domain::policy::compare;
+use gateway_domain::policy::{Facts, compare};
 use gateway_policy::{Evaluator, PolicyEngine};
 use gateway_service::output::{self, Lines, ToLines};
 use gateway_store::{Cursor, Decisions, RecordedDecision};
@@ -62,7 +62,7 @@ async fn evaluate_all(
 
 /// Evaluates with the recorded facts only. If the candidate reads another fact, the impact is unknown.
 fn evaluate(candidate: &Evaluator, decision: &RecordedDecision, report: &mut Report) {
-    let facts = gateway_domain::policy::Facts::of_outcome(&decision.outcome);
+    let facts = Facts::of_outcome(&decision.outcome);
     let answer = candidate.evaluate(&decision.input.request(), &facts, candidate.fuel_max());
     report.add(decision, &compare::impact(&decision.outcome, &answer), answer.fuel_used);
 }

@@ -249,7 +249,7 @@ impl SignedDocument {
 }
 
 impl DocumentRoles {
-    /// Those in these roles whose keys are not revoked. A role with fewer keys than its threshold signs nothing.
+    /// Those in these roles whose keys are not revoked. A role with fewer keys than its threshold signs nothing, and a threshold of 0 counts as 1.
     ///
     /// # Errors
     /// [`DocumentError::Name`] and [`DocumentError::Twice`] for a role, [`DocumentError::Key`] for an invalid public key.
@@ -261,7 +261,7 @@ impl DocumentRoles {
             }
             let keys = keys.iter().filter(|key| !revoked.contains(key)).map(|key| *key.as_bytes());
             let keys = KeySet::new(keys).map_err(DocumentError::Key)?;
-            if signers.insert(role.clone(), Signers { threshold: *threshold, keys }).is_some() {
+            if signers.insert(role.clone(), Signers { threshold: (*threshold).max(1), keys }).is_some() {
                 return Err(DocumentError::Twice(role.clone()));
             }
         }
@@ -399,6 +399,16 @@ mod tests {
         }
         let other = Envelope::seal("application/json", text("1").as_bytes(), &[]);
         assert!(matches!(SignedDocument::parse(other), Err(DocumentError::Shape(_))));
+    }
+
+    #[test]
+    fn document_without_a_signature_is_refused_whatever_the_threshold() {
+        let role = |threshold| Role { role: "rates".into(), threshold, keys: [].into() };
+        for threshold in [0, 1] {
+            let roles = DocumentRoles::new(&[role(threshold)], &BTreeSet::new()).unwrap();
+            let refused = document(1, json!(1)).verify(&roles).unwrap_err();
+            assert_eq!(refused, DocumentError::RoleUnmet { name: "rates".into(), have: 0, need: 1 });
+        }
     }
 
     #[test]

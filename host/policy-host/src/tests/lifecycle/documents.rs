@@ -63,6 +63,13 @@ async fn refused_document_leaves_the_one_before_it_in_place() {
     offer(&deployment, "rates.json", &rates(6, LATER), &key(3));
     watch(&lifecycle).await;
     assert_eq!((found(&lifecycle), lifecycle.health().refused), (vec![6], vec![]));
+    let (folder, away) = (deployment.path("documents"), deployment.path("away"));
+    fs::rename(&folder, &away).unwrap();
+    watch(&lifecycle).await;
+    assert_eq!(found(&lifecycle), [0_u64; 0], "the folder is withdrawn");
+    fs::rename(&away, &folder).unwrap();
+    watch(&lifecycle).await;
+    assert_eq!(found(&lifecycle), [6], "and offered again");
     fs::remove_file(deployment.path("documents/rates.json")).unwrap();
     watch(&lifecycle).await;
     assert_eq!((found(&lifecycle), lifecycle.health().refused), (vec![], vec![]), "it is withdrawn");
