@@ -105,16 +105,17 @@ pub struct DecisionsResponse {
     pub next_cursor: Option<String>,
 }
 
+/// Statements of a bundle, with what its manifest says of them.
+pub(super) fn explained(engine: &Engine, bundle_hash: Hex32, statements: &[Statement]) -> Vec<Reason> {
+    statements.iter().map(|statement| engine.explained(bundle_hash, statement).into()).collect()
+}
+
 impl DecisionView {
     /// The view of a decision.
     #[must_use]
     pub fn new(engine: &Engine, recorded: &RecordedDecision) -> Self {
         let (input, outcome) = (&recorded.input, &recorded.outcome);
-        let explained = |statements: &[Statement]| {
-            let explained =
-                statements.iter().map(|statement| engine.explained(outcome.bundle_hash, statement));
-            explained.map(Reason::from).collect()
-        };
+        let explained = |statements: &[Statement]| explained(engine, outcome.bundle_hash, statements);
         let Asked { request_id, idempotency_key } = recorded.asked.clone();
         Self {
             decision_id: recorded.id(),

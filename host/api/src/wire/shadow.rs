@@ -1,6 +1,7 @@
 //! What a candidate bundle decides otherwise, as views.
 
 use crate::error::Reason;
+use crate::wire::decisions::explained;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, OperationType, Payment};
 use gateway_domain::policy::{Decision, Fault, Missing, Outcome, Statement};
@@ -28,7 +29,7 @@ pub struct ShadowResponse {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ShadowDifference)]
 pub struct ShadowDifferenceView {
-    /// The time of the evaluation as the policy was given it, milliseconds since 1970; null if a preview assumed that there is none.
+    /// The time that the policy was given, milliseconds since 1970; null in a preview that assumed no time.
     #[schema(required = true, value_type = Option<u64>)]
     pub at_ms: Option<EpochMs>,
     /// Why the policy was asked: `submit`, `approval`, `admission` or `preview`.
@@ -145,11 +146,7 @@ impl From<&Payment> for ShadowPayment {
 
 impl ShadowOutcome {
     fn new(engine: &Engine, outcome: &Outcome) -> Self {
-        let explained = |statements: &[Statement]| {
-            let explained =
-                statements.iter().map(|statement| engine.explained(outcome.bundle_hash, statement));
-            explained.map(Reason::from).collect()
-        };
+        let explained = |statements: &[Statement]| explained(engine, outcome.bundle_hash, statements);
         Self {
             decision: outcome.decision,
             reasons: explained(&outcome.reasons),

@@ -1,14 +1,13 @@
 //! Signed documents, and a bundle whose rule depends on one.
 
-use super::obliging::{COUNT_ALL, IS_KEY_CHANGE};
-use super::{committed, component, declare_obligations, module, with_one_vector};
+use super::obliging::{COUNT_ALL, IS_KEY_CHANGE, counting_bundle};
+use super::{component, module};
 use crate::BundleFiles;
-use crate::bundle::{COMPONENT_FILE, Expectation, Vector, signature};
+use crate::bundle::{Vector, signature};
 use ed25519_dalek::SigningKey;
-use gateway_domain::canonical;
 use gateway_domain::dsse::Envelope;
+use gateway_domain::policy::SignedDocument;
 use gateway_domain::policy::document::{Document, PAYLOAD_TYPE};
-use gateway_domain::policy::{Decision, SignedDocument};
 use gateway_domain::time::EpochMs;
 use serde_json::json;
 
@@ -44,25 +43,11 @@ pub fn rates_guest() -> Vec<u8> {
 
 /// A bundle of [`rates_guest`], signed by `signer`.
 pub fn rates_bundle(sequence: u64, signer: &SigningKey) -> BundleFiles {
-    let wasm = rates_guest();
-    let expect = Expectation {
-        decision: Decision::Allow,
-        reasons: Vec::new(),
-        obligations: Vec::new(),
-        subjects: Vec::new(),
-        required: 2,
-        satisfied: false,
-    };
-    let hash = canonical::digest_bytes("", &wasm);
-    let files = committed().with([(COMPONENT_FILE.to_owned(), wasm)]).unwrap();
     let finds = |vector: &mut Vector| {
         vector.documents.insert("rates".to_owned(), rates(1, EpochMs(0)).content);
         vector.facts.insert("time.now_ms".to_owned(), "1".to_owned());
     };
-    with_one_vector(&files, signer, finds, expect, |manifest| {
-        (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
-        manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
-        declare_obligations(manifest);
+    counting_bundle(rates_guest(), &[], (sequence, signer), finds, |manifest| {
         manifest.facts = vec!["document.rates".to_owned()];
         let imports = ["svc:bundle/documents@1.0.0", "svc:policy/types@2.0.0", "svc:transaction/types@1.0.0"];
         manifest.capabilities = imports.map(str::to_owned).into();

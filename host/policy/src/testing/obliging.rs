@@ -84,28 +84,36 @@ pub fn obliging_bundle(
     signer: &SigningKey,
 ) -> BundleFiles {
     let wasm = obliging_guest((code, operand, &value.to_string()));
+    let facts = [("time.now_ms".to_owned(), value.to_string())];
+    let finds = |vector: &mut Vector| vector.facts.extend(facts.clone());
+    counting_bundle(wasm, &[code], (sequence, signer), finds, |_| ())
+}
+
+/// A bundle of a guest that [counts all](COUNT_ALL) and requires two approvals, with a vector that finds these facts and documents, and has these
+/// obligations. Its manifest is that of [`declare_obligations`], changed.
+pub(super) fn counting_bundle(
+    wasm: Vec<u8>,
+    obligations: &[&str],
+    (sequence, signer): (u64, &SigningKey),
+    finds: impl Fn(&mut Vector),
+    change: impl FnOnce(&mut Manifest),
+) -> BundleFiles {
     let expect = Expectation {
         decision: Decision::Allow,
         reasons: Vec::new(),
-        obligations: vec![code.to_owned()],
+        obligations: obligations.iter().map(ToString::to_string).collect(),
         subjects: Vec::new(),
         required: 2,
         satisfied: false,
     };
     let hash = canonical::digest_bytes("", &wasm);
     let files = committed().with([(COMPONENT_FILE.to_owned(), wasm)]).unwrap();
-    let facts = [("time.now_ms".to_owned(), value.to_string())];
-    with_one_vector(
-        &files,
-        signer,
-        |vector| vector.facts.extend(facts.clone()),
-        expect,
-        |manifest| {
-            (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
-            manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
-            declare_obligations(manifest);
-        },
-    )
+    with_one_vector(&files, signer, finds, expect, |manifest| {
+        (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
+        manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
+        declare_obligations(manifest);
+        change(manifest);
+    })
 }
 
 /// These files with a changed manifest, and with one vector, a payment without approvals that finds these facts and documents; signed by `signer` alone.
@@ -159,25 +167,5 @@ pub fn grouped_bundle(sequence: u64, signer: &SigningKey) -> BundleFiles {
         i32.const 0"
     );
     let wasm = guest(1, r#"(data (i32.const 256) "treasurerother_team")"#, &body);
-    let expect = Expectation {
-        decision: Decision::Allow,
-        reasons: Vec::new(),
-        obligations: Vec::new(),
-        subjects: Vec::new(),
-        required: 2,
-        satisfied: false,
-    };
-    let hash = canonical::digest_bytes("", &wasm);
-    let files = committed().with([(COMPONENT_FILE.to_owned(), wasm)]).unwrap();
-    with_one_vector(
-        &files,
-        signer,
-        |_| (),
-        expect,
-        |manifest| {
-            (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
-            manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
-            declare_obligations(manifest);
-        },
-    )
+    counting_bundle(wasm, &[], (sequence, signer), |_| (), |_| ())
 }

@@ -1,12 +1,10 @@
 //! A bundle whose rule depends on earlier payments.
 
-use super::obliging::{COUNT_ALL, IS_KEY_CHANGE};
-use super::{committed, declare_obligations, guest, with_one_vector};
+use super::guest;
+use super::obliging::{COUNT_ALL, IS_KEY_CHANGE, counting_bundle};
 use crate::BundleFiles;
-use crate::bundle::{COMPONENT_FILE, Expectation};
+use crate::bundle::Vector;
 use ed25519_dalek::SigningKey;
-use gateway_domain::canonical;
-use gateway_domain::policy::Decision;
 use gateway_domain::policy::paid::{FIRST_PAID_MS, PAID_COUNT};
 
 /// A guest that allows everything. For signatures it counts all who approved, and requires three of them if the recipient was never paid,
@@ -30,28 +28,9 @@ fn paid_guest() -> Vec<u8> {
 
 /// A bundle that requires three approvals of a payment to a recipient that was never paid, and else two; signed by `signer`.
 pub fn paid_bundle(sequence: u64, signer: &SigningKey) -> BundleFiles {
-    let wasm = paid_guest();
-    let expect = Expectation {
-        decision: Decision::Allow,
-        reasons: Vec::new(),
-        obligations: Vec::new(),
-        subjects: Vec::new(),
-        required: 2,
-        satisfied: false,
-    };
-    let hash = canonical::digest_bytes("", &wasm);
-    let files = committed().with([(COMPONENT_FILE.to_owned(), wasm)]).unwrap();
     let facts = [(FIRST_PAID_MS.to_owned(), "1".to_owned())];
-    with_one_vector(
-        &files,
-        signer,
-        |vector| vector.facts.extend(facts.clone()),
-        expect,
-        |manifest| {
-            (manifest.sequence, manifest.version) = (sequence, format!("test-{sequence}"));
-            manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
-            declare_obligations(manifest);
-            manifest.facts = [FIRST_PAID_MS, PAID_COUNT].map(str::to_owned).into();
-        },
-    )
+    let finds = |vector: &mut Vector| vector.facts.extend(facts.clone());
+    counting_bundle(paid_guest(), &[], (sequence, signer), finds, |manifest| {
+        manifest.facts = [FIRST_PAID_MS, PAID_COUNT].map(str::to_owned).into();
+    })
 }
