@@ -115,7 +115,8 @@ async fn latest_differences_are_kept_and_previews_make_room_first() {
     let n_max = gateway_policy::limits::SHADOW_DIFFERENCES_MAX as u64;
     let operation_id = Some(OperationId(Hex32::new([7; 32])));
     let evaluate = async |at: u64| {
-        let (id, moment) = if at % 2 == 0 { (operation_id, Moment::Submit) } else { (None, Moment::Preview) };
+        let (id, moment) =
+            if at.is_multiple_of(2) { (operation_id, Moment::Submit) } else { (None, Moment::Preview) };
         let facts = facts("2").assuming([("time.now_ms".to_owned(), Some(at.to_string()))].into());
         lifecycle.host().evaluate(id, sample.request(moment), &facts).await;
     };

@@ -32,11 +32,11 @@ fn valid(sequence: u64) -> Arc<SignedDocument> {
 #[test]
 fn document_is_recorded_with_its_hash_and_the_time() {
     let (evaluator, document) = (evaluator(), valid(1));
-    let outcome = evaluated(&evaluator, &[Arc::clone(&document)]);
+    let outcome = evaluated(&evaluator, std::slice::from_ref(&document));
     assert_eq!((outcome.decision, &outcome.fault), (Decision::Allow, &None));
     let read: Vec<_> = outcome.facts.iter().map(ToString::to_string).collect();
     assert_eq!(read, [format!("time.now_ms={}", NOW.0), format!("document.rates={}", document.hash)]);
-    assert_eq!(outcome.documents, [document.envelope.clone()]);
+    assert_eq!(outcome.documents, std::slice::from_ref(&document.envelope));
 
     let expired = Arc::new(signed_document(&rates(1, EpochMs(NOW.0 - 1)), &[&key(2)]));
     for documents in [&[][..], &[expired]] {
