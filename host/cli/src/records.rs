@@ -13,6 +13,7 @@ pub(crate) mod replay;
 use arguments::RecordsError;
 pub use arguments::{Explain, Export, Impact, Replay, Trust};
 use clap::{Args, Subcommand};
+use gateway_domain::policy::facts::Rules;
 use gateway_service::process;
 use gateway_store::Decisions;
 use std::path::Path;
@@ -82,10 +83,11 @@ pub fn replay(database_url: &str, policy_bundle: &Path, arguments: &Replay) -> E
     with_decisions(database_url, async |decisions| replay::run(decisions, policy_bundle, arguments).await)
 }
 
-/// Runs `policy impact`. The candidate must be signed as `trust` requires, unless the arguments accept an unsigned one.
+/// Runs `policy impact`. The candidate must be signed as `trust` requires, unless the arguments accept an unsigned one. `rules` are the
+/// deployment's of today.
 #[must_use]
-pub fn impact(database_url: &str, trust: &Trust<'_>, arguments: &Impact) -> ExitCode {
-    with_decisions(database_url, async |decisions| impact::run(decisions, trust, arguments).await)
+pub fn impact(database_url: &str, trust: &Trust<'_>, rules: &Rules, arguments: &Impact) -> ExitCode {
+    with_decisions(database_url, async |decisions| impact::run(decisions, trust, rules, arguments).await)
 }
 
 fn with_decisions(

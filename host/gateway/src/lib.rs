@@ -73,7 +73,8 @@ fn run(Cli { settings: before, command }: Cli<Flags>) -> ExitCode {
         Some(Command::Policy(PolicyCommand::Impact { settings, impact })) => {
             run_with(settings, &|settings| {
                 let trust = Trust { roots: &settings.policy.trust_roots, now };
-                records::impact(&settings.general.database_url, &trust, impact)
+                let rules = services::deployment_rules(settings);
+                records::impact(&settings.general.database_url, &trust, &rules, impact)
             })
         }
         Some(Command::Evidence(EvidenceCommand::Verify(verify))) => gateway_cli::evidence::run(verify, now),

@@ -7,7 +7,7 @@
 mod search;
 mod view;
 
-pub use view::Decisions;
+pub use view::{Decisions, PastEvent};
 
 use gateway_engine::ports::{DecisionPosition, EventId, RecordedDecision};
 use std::fmt;

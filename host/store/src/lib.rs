@@ -31,7 +31,7 @@ pub mod testing;
 
 pub use change::Counters;
 pub use database::{CopyError, OpenError, backup, is_postgres, production_fault, restore};
-pub use decisions::{Cursor, Decisions, InvalidCursor};
+pub use decisions::{Cursor, Decisions, InvalidCursor, PastEvent};
 pub use fsck::{Checked, Fsck, Head};
 pub use gateway_engine::ports::{DecisionPosition, RecordedDecision};
 pub use postgres::{CONNECTIONS, OpenError as PostgresError, Peer, Peers, Presence};

@@ -1,7 +1,7 @@
 //! `policy impact`: the recorded decisions, evaluated by another bundle.
 
 use super::decisions::RecordedDecisions;
-use crate::harness::bundles::write_folder;
+use crate::harness::bundles::{key, paid_bundle, write_folder};
 use crate::harness::process::{error_line, stdout};
 use gateway_policy::bundle::pack;
 use gateway_policy::{BundleFiles, PolicyEngine};
@@ -82,27 +82,76 @@ fn impact_evaluates_every_decision_with_the_candidate() {
     assert!(out.contains("UNSIGNED") && out.contains(&format!("decisions   {n_lines}\n")), "{out}");
 }
 
-/// The strict bundle does not permit the asset `btc`. For payments it reads past spending, which was not recorded.
+/// The strict bundle does not permit the asset `btc`. For payments it reads past spending, which was not recorded and follows from the events.
 #[test]
 fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
     let recorded = RecordedDecisions::record();
     let lines = recorded.export(&[]);
     let n_of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
-    let strict = impact(&recorded, &committed().with_file_name("payment-guard-strict"), &[]);
+    let candidate = committed().with_file_name("payment-guard-strict");
+    let strict = impact(&recorded, &candidate, &["--list", "1000"]);
     assert_eq!((n_of("asset_action"), n_of("key_create")), (4, 12), "{lines:#?}");
     assert_eq!(
         (&strict["n_allow_to_deny"], &strict["n_deny_to_allow"]),
         (&json!(4), &json!(0)),
         "{strict:#}"
     );
-    assert_eq!(
-        (&strict["n_unknown"], &strict["n_faults"]),
-        (&json!(n_of("payment")), &json!(0)),
-        "{strict:#}"
-    );
+    let others = ["n_unknown", "n_uncertain", "n_faults"].map(|count| &strict[count]);
+    assert_eq!(others, [0, 0, 0], "{strict:#}");
     let listed = strict["differences"].as_array().unwrap();
     let denied: Vec<_> = listed.iter().filter(|one| one["allow_to_deny"] == true).collect();
     assert!(denied.iter().all(|one| one["operation_id"].as_str().unwrap().len() == 64), "{listed:#?}");
+    let (before, after) = (&denied[0]["before"], &denied[0]["after"]);
+    assert_eq!((&before["decision"], &after["decision"]), (&json!("ALLOW"), &json!("DENY")));
+    assert!(!after["reasons"][0]["operands"].as_array().unwrap().is_empty(), "{after:#}");
+
+    // The payment counts from its admission on: not in its own decisions, but in the preview after it.
+    let computed = |decision: &Value| {
+        let facts = decision["computed"].as_array().unwrap().iter();
+        let mut facts = facts.filter(|fact| fact["name"] == "velocity.account.24h.units");
+        facts.next().map(|fact| fact["value"].as_str().unwrap().to_owned())
+    };
+    let of_paid: Vec<_> = listed.iter().filter(|one| one["operation_id"] == json!(recorded.paid)).collect();
+    // Its submission, two approvals, its admission, and the approval that was refused.
+    assert_eq!(of_paid.len(), 5, "{of_paid:#?}");
+    assert!(of_paid.iter().all(|one| computed(one).as_deref() == Some("0")), "{of_paid:#?}");
+    let preview = listed.iter().find(|one| one["decision"] == "preview 1").unwrap();
+    let paid = json!({ "amount_minor": 12500, "currency": "EUR", "recipient": "acct-supplier-0042" });
+    assert_eq!((computed(preview).as_deref(), &preview["payment"]), (Some("12500"), &paid));
+    assert_eq!((&preview["subject_id"], &preview["assumed"]), (&json!("carol"), &json!([])));
+    let amount = &strict["amounts"]["EUR"]["otherwise_different"];
+    assert!(amount["payments"].as_u64().unwrap() >= 2, "{amount}");
+    assert_eq!(amount["amount_minor"].as_u64(), amount["payments"].as_u64().map(|n| n * 12500));
+
+    // The text output.
+    let (_, out, _) = recorded.run(&["policy", "impact", candidate.to_str().unwrap(), "--list", "1000"]);
+    for line in [
+        "  submitted by carol (",
+        "  pays         12500 EUR to acct-supplier-0042\n",
+        "  computed     velocity.account.24h.units=12500\n",
+        "\nEUR         otherwise_different: ",
+    ] {
+        assert!(out.contains(line), "`{line}` is not in {out}");
+    }
+}
+
+/// The candidate requires three approvals for a recipient that was never paid.
+#[test]
+fn impact_knows_earlier_payments_to_the_recipient() {
+    let recorded = RecordedDecisions::record();
+    let folder = tempfile::tempdir().unwrap();
+    write_folder(folder.path(), &paid_bundle(1, &key(1)));
+    let report = impact(&recorded, folder.path(), &["--unsigned", "--list", "1000"]);
+    assert_eq!((&report["n_unknown"], &report["n_uncertain"]), (&json!(0), &json!(0)), "{report:#}");
+    let count = |decision: &Value| {
+        let mut facts = decision["computed"].as_array().unwrap().iter();
+        facts.find(|fact| fact["name"] == "recipient.paid_count").unwrap()["value"].clone()
+    };
+    let listed = report["differences"].as_array().unwrap();
+    let of_paid: Vec<_> = listed.iter().filter(|one| one["operation_id"] == json!(recorded.paid)).collect();
+    assert!(!of_paid.is_empty() && of_paid.iter().all(|one| count(one) == Value::Null), "{of_paid:#?}");
+    let preview = listed.iter().find(|one| one["decision"] == "preview 1").unwrap();
+    assert_eq!(count(preview), "1", "{preview:#}");
 }
 
 #[test]

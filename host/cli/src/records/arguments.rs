@@ -72,6 +72,9 @@ pub struct Impact {
     /// Only this many of the latest decisions
     #[arg(long, value_name = "DECISIONS")]
     pub(super) last: Option<usize>,
+    /// Maximum number of differences to list. The counts cover all decisions
+    #[arg(long, value_name = "DIFFERENCES", default_value_t = 20)]
+    pub(super) list: usize,
     /// Print one JSON object
     #[arg(long)]
     pub(super) json: bool,

@@ -25,6 +25,9 @@ const EVENTS_BEFORE: &str = "SELECT ledger_index, operation_id, seq, event_hash 
     WHERE ledger_index < $1 ORDER BY ledger_index DESC LIMIT $2";
 const EVENTS_OF: &str = "SELECT ledger_index, operation_id, seq, event_hash FROM events
     WHERE operation_id = $1 ORDER BY ledger_index LIMIT $2";
+const CHANGES: &str = "SELECT ledger_index, operation_id, format, body FROM events
+    WHERE ledger_index >= $1 ORDER BY ledger_index LIMIT $2";
+
 /// A table of decisions that are in no event.
 pub(super) struct List {
     table: &'static str,
@@ -57,6 +60,17 @@ const REFUSAL: &str = "SELECT row_hash AS hash FROM policy_decisions WHERE decis
 const PREVIEW: &str = "SELECT row_hash AS hash FROM policy_previews WHERE preview_index = $1
     UNION ALL SELECT NULL FROM policy_previews WHERE preview_index > $1
         AND NOT EXISTS (SELECT 1 FROM policy_previews AS older WHERE older.preview_index <= $1)";
+
+/// An event of an operation, at its place in the log of all events. Its hash is not checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastEvent {
+    /// Its index in the log, from 0.
+    pub ledger_index: u64,
+    /// The operation.
+    pub operation_id: OperationId,
+    /// The event.
+    pub event: Event,
+}
 
 /// A read-only view of a store's decisions, for tools that run beside the gateway.
 #[derive(Debug)]
@@ -132,6 +146,17 @@ impl Decisions {
         Ok(found.split_off(found.len().saturating_sub(n_max)))
     }
 
+    /// A page of the events of all operations from an index of the log on, in the order of the log; empty at its end.
+    pub async fn events(&self, from: u64) -> Result<Vec<PastEvent>, Unavailable> {
+        let rows = self.event_rows(CHANGES, row::integer(from)).await?;
+        let past = |row: &Row| {
+            let ledger_index = integer("an event", row, "ledger_index")?.unsigned_abs();
+            let operation_id = decode::operation_id(row)?;
+            Ok(PastEvent { ledger_index, operation_id, event: decode::parsed("an event", row, "body")? })
+        };
+        rows.iter().map(past).collect()
+    }
+
     /// The decisions in an operation's events, oldest first; empty if the operation does not exist.
     pub async fn of_operation(&self, id: OperationId) -> Result<Vec<RecordedDecision>, Unavailable> {
         let bound = [blob(id.0), i64::MAX.into()];
@@ -166,7 +191,7 @@ impl Decisions {
         let mut from = row::integer(n_events);
         let mut found = Vec::new();
         while found.len() < n_max {
-            let events = self.events(EVENTS_AFTER, from).await?;
+            let events = self.event_rows(EVENTS_AFTER, from).await?;
             let Some(last) = events.last() else { break };
             from = integer("an event", last, "ledger_index")?.saturating_add(1);
             found.extend(self.evaluations(events).await?);
@@ -190,7 +215,7 @@ impl Decisions {
     }
 
     /// Rows with the columns `ledger_index`, `operation_id`, `seq` and `event_hash`.
-    async fn events(&self, sql: &str, bound: i64) -> Result<Vec<Row>, Unavailable> {
+    async fn event_rows(&self, sql: &str, bound: i64) -> Result<Vec<Row>, Unavailable> {
         self.pool.rows(sql, &[bound.into(), EVENTS_PER_PAGE.into()], "events could not be read").await
     }
 
