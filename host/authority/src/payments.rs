@@ -47,16 +47,16 @@ impl Decided {
         Ok(Some(Own { at: EpochMs(at_ms.unsigned_abs()), amount_minor: self.amount_minor }))
     }
 
-    /// The totals that the policy may read, without this payment.
+    /// The totals that the policy may read, without this payment; `None` if it may read none.
     pub(crate) async fn totals(
         &self,
         conn: &mut Connection,
         evaluator: &Evaluator,
         now: EpochMs,
         earlier: Option<Own>,
-    ) -> Result<SpendingTotals, Stop> {
-        let parties = self.parties.clone().that(|facts| evaluator.may_read_facts(facts));
-        Ok(gateway_spending::read(conn, &parties, now, earlier).await?)
+    ) -> Result<Option<SpendingTotals>, Stop> {
+        let Some(parties) = evaluator.read_parties(self.parties.clone()) else { return Ok(None) };
+        Ok(Some(gateway_spending::read(conn, &parties, now, earlier).await?))
     }
 
     /// Records the payment as decided now, and drops some that count no more. A repeated decision counts from the later one, since it is

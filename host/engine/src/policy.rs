@@ -21,7 +21,7 @@ use gateway_domain::names::ComparedName;
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::{self, facts_for};
 use gateway_domain::policy::paid::{self, Paid, PaidProof};
-use gateway_domain::policy::spending::{self, Parties, VELOCITY};
+use gateway_domain::policy::spending::{self, Parties};
 use gateway_domain::policy::{self, DecisionId, Missing, Moment, SpendingTotals};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -254,14 +254,11 @@ impl Inner {
         key: KeyId,
         intent: &Intent,
     ) -> Option<Parties> {
-        let policy = &self.ports.policy;
         match intent {
-            Intent::Payment(payment) if policy.may_read_facts(VELOCITY) => {
-                let parties = Parties::of(tenant, submitter, key, payment);
-                Some(parties.that(|facts| policy.may_read_facts(facts)))
+            Intent::Payment(payment) => {
+                self.ports.policy.read_parties(Parties::of(tenant, submitter, key, payment))
             }
-            Intent::Payment(_)
-            | Intent::AssetAction(_)
+            Intent::AssetAction(_)
             | Intent::KeyCreate(_)
             | Intent::Refresh(_)
             | Intent::Reshare(_)
@@ -303,9 +300,8 @@ fn check_totals_read(
     totals: Option<&SpendingTotals>,
     outcome: &policy::Outcome,
 ) -> Result<(), Unavailable> {
-    let is_missing = |name: &str| {
-        spending::names().any(|known| known == name) && totals.is_none_or(|totals| totals.get(name).is_none())
-    };
+    let is_missing =
+        |name: &str| spending::is_fact(name) && totals.is_none_or(|totals| totals.get(name).is_none());
     match (intent, outcome.facts.iter().find(|fact| is_missing(&fact.name))) {
         (Intent::Payment(_), Some(fact)) => {
             let detail = format!(

@@ -350,6 +350,9 @@ pub trait EvaluatePolicy: Send + Sync {
     /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
     /// offered only then.
     fn may_read_facts(&self, prefix: &str) -> bool;
+
+    /// Those of a payment's parties of whom the active policy may read what they paid, and in which currencies; `None` without any.
+    fn read_parties(&self, parties: Parties) -> Option<Parties>;
 }
 
 /// Signs admission decisions.

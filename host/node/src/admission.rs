@@ -24,7 +24,7 @@ use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Intent, OperationType, Payment};
 use gateway_domain::operation::EffectStep;
-use gateway_domain::policy::spending::{Parties, VELOCITY};
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_domain::time::EpochMs;
 use gateway_policy::{Standing, TrustedBundle};
@@ -179,12 +179,8 @@ impl StoreAdmission {
         keys: Option<&PublicKeys>,
         proven: Proven,
     ) -> Result<(), Stop> {
-        let Some((parties, _)) = self.parties() else { return Ok(()) };
-        let evaluator = self.bundle.evaluator();
-        if !evaluator.may_read_facts(VELOCITY) {
-            return Ok(());
-        }
-        let parties = parties.that(|facts| evaluator.may_read_facts(facts));
+        let parties = self.parties().and_then(|(parties, _)| self.bundle.evaluator().read_parties(parties));
+        let Some(parties) = parties else { return Ok(()) };
         let totals = gateway_spending::read(conn, &parties, self.now, None).await?;
         let Self { config, bundle, statement, now, .. } = self;
         Ok(check_spending(&config.settings, bundle, statement, keys, proven, &totals, *now)?)

@@ -5,6 +5,7 @@ use crate::shadow::Shadow;
 use crate::worker_pool::{Busy, Lane, PerLane, WorkerPool};
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::policy::{Facts, FaultKind, Outcome, Request, SignedDocument};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Declared, EvaluatePolicy};
@@ -195,5 +196,11 @@ impl EvaluatePolicy for PolicyHost {
         // The candidate must be evaluated with the facts that it would get if it were active.
         self.active().is_some_and(|evaluator| evaluator.may_read_facts(prefix))
             || self.shadow.may_read_facts(prefix)
+    }
+
+    fn read_parties(&self, parties: Parties) -> Option<Parties> {
+        let mut currencies = self.shadow.currencies();
+        currencies.extend(self.active().map(|evaluator| evaluator.currencies()).unwrap_or_default());
+        parties.read_by(|facts| self.may_read_facts(facts), currencies)
     }
 }

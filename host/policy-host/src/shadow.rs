@@ -13,7 +13,7 @@ use gateway_engine::ports::{ShadowCounts, ShadowDifference, ShadowResult};
 use gateway_policy::limits::{SHADOW_DIFFERENCES_MAX, SHADOW_QUEUE_MAX};
 use gateway_policy::{Bundle, Evaluator};
 use parking_lot::{Mutex, RwLock};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
@@ -85,6 +85,11 @@ impl Shadow {
     /// Whether the candidate may read a fact whose name begins with `prefix`.
     pub(crate) fn may_read_facts(&self, prefix: &str) -> bool {
         self.candidate().is_some_and(|candidate| candidate.evaluator.may_read_facts(prefix))
+    }
+
+    /// The currencies in which the candidate may read payments over time.
+    pub(crate) fn currencies(&self) -> BTreeSet<String> {
+        self.candidate().map(|candidate| candidate.evaluator.currencies()).unwrap_or_default()
     }
 
     /// Queues a request for the candidate with the outcome of the active bundle. If the queue is full, counts it as dropped.

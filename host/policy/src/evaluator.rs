@@ -15,11 +15,12 @@ use crate::outcome::{RawEvaluation, Verdict};
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::policy::{
     Facts, Fault, FaultKind, InvalidObligation, Outcome, Request, Statement, TimeLimits,
 };
 use gateway_domain::time::EpochMs;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use wasmtime::Store;
@@ -122,6 +123,18 @@ impl Evaluator {
     #[must_use]
     pub fn may_read_facts(&self, prefix: &str) -> bool {
         self.contents.fact_names.has_prefix(prefix)
+    }
+
+    /// The currencies in which the policy may read payments over time, beside that of the payment.
+    #[must_use]
+    pub fn currencies(&self) -> BTreeSet<String> {
+        self.contents.fact_names.currencies()
+    }
+
+    /// Those of a payment's parties of whom the policy may read what they paid, and in which currencies; `None` without any.
+    #[must_use]
+    pub fn read_parties(&self, parties: Parties) -> Option<Parties> {
+        parties.read_by(|facts| self.may_read_facts(facts), self.currencies())
     }
 
     /// What the manifest says of this reason, or else of this obligation; `None` if it declares neither.

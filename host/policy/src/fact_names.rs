@@ -3,8 +3,9 @@
 use crate::bundle::BundleError;
 use crate::calendar;
 use crate::limits::{FACT_NAME_BYTES_MAX, FACT_NAMES_MAX};
-use gateway_domain::policy::document;
 use gateway_domain::policy::facts::classes;
+use gateway_domain::policy::{document, spending};
+use std::collections::BTreeSet;
 
 /// Declared names. An entry `prefix.*` stands for all names that begin with `prefix.`.
 #[derive(Clone, Debug, Default)]
@@ -16,12 +17,17 @@ impl FactNames {
     }
 
     /// Whether the policy may read this fact. A calendar is read with the time that it follows from, and a document with the time that it has
-    /// not expired at.
+    /// not expired at. Payments in a currency that is declared are summed, so it has to be named.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|declared| match declared.strip_suffix('*') {
-            Some(prefix) => name.starts_with(prefix),
+            Some(prefix) => name.starts_with(prefix) && spending::currency(name).is_none(),
             None => name == declared,
         }) || (name == calendar::NOW && self.0.iter().any(|declared| needs_time(declared)))
+    }
+
+    /// The currencies in which payments over time are declared.
+    pub(crate) fn currencies(&self) -> BTreeSet<String> {
+        self.0.iter().filter_map(|declared| spending::currency(declared)).map(str::to_owned).collect()
     }
 
     /// Whether the policy may read a fact whose name begins with `prefix`.
@@ -61,12 +67,14 @@ pub(crate) fn check(declared: &[String]) -> Result<(), BundleError> {
 }
 
 /// Whether the name is words of lower case letters, digits and `_`, joined by dots. The last may be `*`, unless it is the only
-/// one; that of a calendar is a time zone.
+/// one; that of a calendar is a time zone, and that of payments may be a currency.
 fn is_allowed(name: &str) -> bool {
     let words = name.strip_suffix(".*").unwrap_or(name);
     let is_word = |word: &str| {
         !word.is_empty()
             && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
     };
-    name.len() <= FACT_NAME_BYTES_MAX && (words.split('.').all(is_word) || calendar::is_named(name))
+    let is_named =
+        words.split('.').all(is_word) || calendar::is_named(name) || spending::currency(name).is_some();
+    name.len() <= FACT_NAME_BYTES_MAX && is_named
 }

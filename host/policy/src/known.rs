@@ -220,7 +220,7 @@ impl Known<'_> {
                 value
                     == proven.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value).as_deref()
             }
-            name if spending::names().any(|known| known == name) => match self.intent {
+            name if spending::is_fact(name) => match self.intent {
                 Intent::Payment(_) => number(value).is_some(),
                 Intent::AssetAction(_)
                 | Intent::KeyCreate(_)
@@ -343,6 +343,7 @@ mod tests {
                 ("signature.taproot_merkle_root", &[None], &[Some("none")]),
                 ("velocity.account.24h.units", &[Some("0"), Some("5")], &[Some("-1"), Some("x"), None]),
                 ("velocity.recipient.1h.units", &[Some("0")], &[None]),
+                ("velocity.recipient.30d.count.of.USD", &[Some("0")], &[Some("-1"), None]),
                 ("velocity.other", &[None], &[Some("0")]),
                 ("x.unknown", &[None], &[Some("0")]),
                 ("", &[None], &[Some("")]),
@@ -428,6 +429,7 @@ mod tests {
             &[
                 ("signature.taproot_merkle_root", &[Some(&root)], &[Some("none"), None]),
                 ("velocity.account.24h.count", without, &[Some("0")]),
+                ("velocity.account.24h.count.of.USD", without, &[Some("0")]),
             ],
         );
     }

@@ -77,7 +77,8 @@ mod tests {
         let read = |name: &str, value: &str| FactRead { name: name.into(), value: Some(value.into()) };
         let facts = [read("time.now_ms", "7"), read("velocity.account.24h.units", "50")];
         let totals = |units: u64| -> SpendingTotals {
-            let totals = json!({ "velocity.account.24h.units": units, "velocity.recipient.24h.units": 90 });
+            let totals =
+                json!({ "velocity.account.24h.units": units, "velocity.recipient.24h.units.of.USD": 90 });
             serde_json::from_value(totals).unwrap()
         };
         for lower in [0, 49, 50] {
@@ -88,7 +89,8 @@ mod tests {
             .into_iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        let expected = ["time.now_ms=7", "velocity.account.24h.units=51", "velocity.recipient.24h.units=90"];
+        let expected =
+            ["time.now_ms=7", "velocity.account.24h.units=51", "velocity.recipient.24h.units.of.USD=90"];
         assert_eq!(raised, expected);
     }
 }

@@ -21,7 +21,7 @@ pub const SCHEMA: &str = include_str!("../sql/sqlite.sql");
 
 /// For each party, what it paid up to the minute before each window, and up to now. Payments after now count too: the clock may have been
 /// set back.
-pub const TOTALS: &str = "SELECT CAST(p.column1 AS BIGINT) AS party, CAST(e.column1 AS BIGINT) AS edge, s.high AS high, s.low AS low, s.n AS n
+pub const TOTALS: &str = "SELECT s.currency AS currency, CAST(p.column1 AS BIGINT) AS party, CAST(e.column1 AS BIGINT) AS edge, s.high AS high, s.low AS low, s.n AS n
     FROM (VALUES (0, $3), (1, $4), (2, $5), (3, $6)) AS p
     CROSS JOIN (VALUES (0, $7), (1, $8), (2, $9), (3, $10), (4, 9223372036854775807)) AS e
     JOIN spending_sums AS s ON s.tenant = $1 AND s.currency = $2 AND s.party = p.column1 AND s.name = p.column2
@@ -68,36 +68,45 @@ pub struct Own {
     pub amount_minor: i64,
 }
 
-/// The values of the parameters of [`TOTALS`].
+/// The values of the parameters of [`TOTALS`], for each currency in which payments count.
 #[must_use]
-pub fn bound(parties: &Parties, now: EpochMs) -> Vec<Cell> {
-    let texts = [parties.tenant.0.as_str(), &parties.currency].into_iter();
-    let names = Party::ALL.into_iter().map(|party| parties.name(party).unwrap_or_default());
-    let edges = WINDOWS.into_iter().map(|(_, window_ms)| Cell::from(before(now, window_ms)));
-    texts.chain(names).map(Cell::from).chain(edges).collect()
+pub fn bound(parties: &Parties, now: EpochMs) -> Vec<Vec<Cell>> {
+    let bound = |currency| {
+        let texts = [parties.tenant.0.as_str(), currency].into_iter();
+        let names = Party::ALL.into_iter().map(|party| parties.name(party).unwrap_or_default());
+        let edges = WINDOWS.into_iter().map(|(_, window_ms)| Cell::from(before(now, window_ms)));
+        texts.chain(names).map(Cell::from).chain(edges).collect()
+    };
+    parties.currencies().map(bound).collect()
 }
 
-/// The totals in the rows of [`TOTALS`]; `None` if they are not numbers.
+/// The totals in the rows of [`TOTALS`] of all currencies; `None` if they are not what it selects.
 #[must_use]
 pub fn totals(parties: &Parties, rows: &[Row], now: EpochMs, own: Option<Own>) -> Option<SpendingTotals> {
-    let mut sums = [[Sum::default(); WINDOWS.len() + 1]; Party::ALL.len()];
+    const NOTHING: [[Sum; WINDOWS.len() + 1]; Party::ALL.len()] =
+        [[Sum { high: 0, low: 0, n: 0 }; WINDOWS.len() + 1]; Party::ALL.len()];
+    let mut sums: Vec<_> = parties.currencies().map(|currency| (currency, NOTHING)).collect();
     for row in rows {
+        let (_, sums) = sums.iter_mut().find(|(currency, _)| row.text("currency") == Some(*currency))?;
         let [party, edge, high, low, n] =
             ["party", "edge", "high", "low", "n"].map(|column| row.integer(column));
         let (party, edge) = (usize::try_from(party?).ok()?, usize::try_from(edge?).ok()?);
         *sums.get_mut(party)?.get_mut(edge)? = Sum { high: high?, low: low?, n: n? };
     }
     let mut totals = SpendingTotals::default();
-    for (party, [edges @ .., latest]) in Party::ALL.into_iter().zip(sums) {
-        if parties.name(party).is_none() {
-            continue;
+    for (currency, sums) in sums {
+        let own = own.filter(|_| currency == parties.currency);
+        for (party, [edges @ .., latest]) in Party::ALL.into_iter().zip(sums) {
+            if parties.name(party).is_none() {
+                continue;
+            }
+            let mut windows = edges.map(|edge| latest.since(edge));
+            for (window, (_, window_ms)) in windows.iter_mut().zip(WINDOWS) {
+                let own = own.filter(|own| column(minute(own.at)) > before(now, window_ms));
+                *window = own.map_or(*window, |own| window.since(Sum::of(own.amount_minor)));
+            }
+            totals.insert_of(party, parties, currency, windows);
         }
-        let mut windows = edges.map(|edge| latest.since(edge));
-        for (window, (_, window_ms)) in windows.iter_mut().zip(WINDOWS) {
-            let own = own.filter(|own| column(minute(own.at)) > before(now, window_ms));
-            *window = own.map_or(*window, |own| window.since(Sum::of(own.amount_minor)));
-        }
-        totals.insert(party, windows);
     }
     Some(totals)
 }
@@ -112,7 +121,10 @@ pub async fn read(
     now: EpochMs,
     own: Option<Own>,
 ) -> Result<SpendingTotals, sqlx::Error> {
-    let rows = conn.rows(TOTALS, &bound(parties, now)).await?;
+    let mut rows = Vec::new();
+    for bound in bound(parties, now) {
+        rows.extend(conn.rows(TOTALS, &bound).await?);
+    }
     totals(parties, &rows, now, own).ok_or(sqlx::Error::RowNotFound)
 }
 

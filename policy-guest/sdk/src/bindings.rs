@@ -2297,6 +2297,8 @@ pub mod svc {
             ///   without this payment. PARTY is `account` (from the payment's), `recipient` (to the payment's), `submitter` (by the person
             ///   who submits) or `key` (with the payment's key); WINDOW is `1h`, `24h`, `7d` or `30d`, and rolls in steps of a minute
             /// - `velocity.PARTY.WINDOW.count`: decimal, the number of these payments
+            /// - `velocity.PARTY.WINDOW.units.of.CURRENCY`, `velocity.PARTY.WINDOW.count.of.CURRENCY`: the same of payments in this currency,
+            ///   which the manifest declares by their full names, as `velocity.account.24h.units.of.USD`
             pub fn get(name: &str) -> Option<_rt::String> {
                 unsafe {
                     #[cfg_attr(target_pointer_width = "64", repr(align(8)))]

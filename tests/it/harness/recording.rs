@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::facts::PENDING_COUNT;
+use gateway_domain::policy::spending::Parties;
 use gateway_domain::policy::{
     Facts, Moment, Outcome, REJECTIONS_REQUIRED, Request, SignedDocument, Statement,
 };
@@ -74,5 +75,9 @@ impl EvaluatePolicy for RecordingPolicy {
 
     fn may_read_facts(&self, beginning: &str) -> bool {
         beginning == PENDING_COUNT || self.host.may_read_facts(beginning)
+    }
+
+    fn read_parties(&self, parties: Parties) -> Option<Parties> {
+        self.host.read_parties(parties)
     }
 }

@@ -88,7 +88,10 @@ impl Past<'_> {
             Some(history) => history,
             None => History::read(self.decisions).await?,
         };
-        let after = self.run(decision, &history.facts(decision, self.rules));
+        let after = self.run(
+            decision,
+            &history.facts(decision, self.rules, |parties| self.candidate.read_parties(parties)),
+        );
         self.report.add(decision, evaluated(decision, after));
         self.history = Some(history);
         Ok(())

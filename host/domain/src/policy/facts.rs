@@ -101,7 +101,9 @@ pub fn classes(declared: &str) -> BTreeSet<FactClass> {
     let is_calendar = CALENDAR.iter().any(|beginning| declared.starts_with(beginning));
     let document = declared.strip_prefix(document::PREFIX);
     let is_document = document.is_some_and(|name| name == "*" || document::is_name(name));
-    let others = [(is_calendar, FactClass::Own), (is_document, FactClass::Proven)];
+    let is_sum = spending::currency(declared).is_some();
+    let others =
+        [(is_calendar, FactClass::Own), (is_document, FactClass::Proven), (is_sum, FactClass::Bounded)];
     offered.chain(others.into_iter().filter_map(|(is_meant, class)| is_meant.then_some(class))).collect()
 }
 
@@ -210,8 +212,9 @@ pub fn facts_for(
         ("signature.taproot_merkle_root", root)
     });
     let totals = totals.into_iter().flat_map(SpendingTotals::facts);
-    let of_request = key.into_iter().flatten().chain(taproot).chain(totals);
-    Facts::from_pairs(deployment.chain(of_request))
+    let of_request = key.into_iter().flatten().chain(taproot);
+    let named = |(name, value)| (Cow::Borrowed(name), value);
+    Facts::from_pairs(deployment.chain(of_request).map(named).chain(totals))
 }
 
 /// The participants' indices, ascending, separated by commas.
@@ -244,6 +247,8 @@ mod tests {
         for (declared, expected) in [
             ("time.now_ms", &[FactClass::Own][..]),
             ("velocity.recipient.*", &[FactClass::Bounded]),
+            ("velocity.recipient.7d.count.of.USD", &[FactClass::Bounded]),
+            ("velocity.recipient.7d.count.of.*", &[]),
             ("time.hour.UTC", &[FactClass::Own]),
             ("recipient.*", &[FactClass::Proven]),
             ("document.rates", &[FactClass::Proven]),

@@ -1,5 +1,5 @@
 //! Payments over time, as facts for policies: for the account and the recipient of a payment, its submitter and its key, how much was
-//! paid in the payment's currency within windows that roll.
+//! paid in the payment's currency within windows that roll, and in each other currency that the policy declares.
 //!
 //! A window ends at the time of the evaluation and rolls in steps of a minute: a payment counts until the window has passed since the end
 //! of the minute of its decision.
@@ -10,7 +10,8 @@ use crate::intent::Payment;
 use crate::names::compared;
 use crate::time::{DAY_MS, EpochMs};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The prefix of the facts that have to be read from the store, which is done only for policies that may read them.
 pub const VELOCITY: &str = "velocity.";
@@ -76,9 +77,27 @@ impl Party {
     }
 }
 
-/// The names of all velocity facts.
+/// The names of all velocity facts in the currency of the payment.
 pub fn names() -> impl Iterator<Item = &'static str> {
     Party::ALL.into_iter().flat_map(|party| party.facts().into_iter().flatten())
+}
+
+/// Between the name of a fact in the payment's currency and another currency.
+const OF: &str = ".of.";
+
+/// The currency that a velocity fact is about, as `velocity.account.24h.units.of.USD`; `None` for any other fact.
+#[must_use]
+pub fn currency(fact: &str) -> Option<&str> {
+    let (name, currency) = fact.split_once(OF)?;
+    let is_currency =
+        !currency.is_empty() && currency.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'*');
+    (is_currency && names().any(|known| known == name)).then_some(currency)
+}
+
+/// Whether a fact is about payments over time.
+#[must_use]
+pub fn is_fact(name: &str) -> bool {
+    name.starts_with(VELOCITY) && (names().any(|known| known == name) || currency(name).is_some())
 }
 
 /// The parties of a payment whose payments are summed.
@@ -86,8 +105,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub struct Parties {
     /// The tenant, whose payments count.
     pub tenant: Tenant,
-    /// The currency, of which payments count.
+    /// The currency of the payment.
     pub currency: String,
+    /// The currencies that the policy declares.
+    declared: BTreeSet<String>,
     names: BTreeMap<Party, String>,
 }
 
@@ -107,14 +128,21 @@ impl Parties {
     /// Parties of these names.
     #[must_use]
     pub const fn named(tenant: Tenant, currency: String, names: BTreeMap<Party, String>) -> Self {
-        Self { tenant, currency, names }
+        Self { tenant, currency, declared: BTreeSet::new(), names }
     }
 
-    /// Those about which a fact may be read, by its prefix.
+    /// What a policy may read of them: the parties about which it may read a fact, by its prefix, and the currencies that it declares.
+    /// `None` without any.
     #[must_use]
-    pub fn that(mut self, may_read: impl Fn(&str) -> bool) -> Self {
+    pub fn read_by(mut self, may_read: impl Fn(&str) -> bool, declared: BTreeSet<String>) -> Option<Self> {
         self.names.retain(|party, _| may_read(party.prefix()));
-        self
+        (!self.names.is_empty()).then_some(Self { declared, ..self })
+    }
+
+    /// The currencies in which payments count, each once.
+    pub fn currencies(&self) -> impl Iterator<Item = &str> {
+        let others = self.declared.iter().filter(|declared| **declared != self.currency);
+        [&self.currency].into_iter().chain(others).map(String::as_str)
     }
 
     /// The name of a party; `None` if its payments are not summed.
@@ -182,13 +210,32 @@ impl Sum {
 /// What the parties of a payment paid within each window, as facts by name. Payments that were admitted and have not failed count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, u64>")]
-pub struct SpendingTotals(BTreeMap<&'static str, u64>);
+pub struct SpendingTotals(BTreeMap<Cow<'static, str>, u64>);
 
 impl SpendingTotals {
-    /// The totals of a party: its payments in each window, in the order of [`WINDOWS`].
+    /// The totals of a party in the payment's currency: its payments in each window, in the order of [`WINDOWS`].
     pub fn insert(&mut self, party: Party, windows: [Sum; 4]) {
+        self.insert_as(party, windows, Cow::Borrowed);
+    }
+
+    /// As [`insert`](Self::insert), in a currency of these parties: by the names that the facts about it have.
+    pub fn insert_of(&mut self, party: Party, parties: &Parties, currency: &str, windows: [Sum; 4]) {
+        if currency == parties.currency {
+            self.insert(party, windows);
+        }
+        if parties.declared.contains(currency) {
+            self.insert_as(party, windows, |name| Cow::Owned(format!("{name}{OF}{currency}")));
+        }
+    }
+
+    fn insert_as(
+        &mut self,
+        party: Party,
+        windows: [Sum; 4],
+        named: impl Fn(&'static str) -> Cow<'static, str>,
+    ) {
         for (names, sum) in party.facts().into_iter().zip(windows) {
-            self.0.extend(names.into_iter().zip([sum.units(), sum.count()]));
+            self.0.extend(names.map(&named).into_iter().zip([sum.units(), sum.count()]));
         }
     }
 
@@ -199,20 +246,20 @@ impl SpendingTotals {
     }
 
     /// The totals by the names of their facts.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.0.iter().map(|(name, total)| (*name, *total))
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, total)| (name.as_ref(), *total))
     }
 
     /// The facts, under the contract's names.
-    pub fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
-        self.iter().map(|(name, total)| (name, total.to_string()))
+    pub fn facts(&self) -> impl Iterator<Item = (Cow<'static, str>, String)> {
+        self.0.iter().map(|(name, total)| (name.clone(), total.to_string()))
     }
 
     /// Each total, or the other one if that is higher.
     #[must_use]
     pub fn raised_to(mut self, other: &Self) -> Self {
         for (name, total) in &other.0 {
-            let own = self.0.entry(name).or_default();
+            let own = self.0.entry(name.clone()).or_default();
             *own = (*own).max(*total);
         }
         self
@@ -224,10 +271,12 @@ impl TryFrom<BTreeMap<String, u64>> for SpendingTotals {
 
     fn try_from(totals: BTreeMap<String, u64>) -> Result<Self, String> {
         let known = |(name, total): (String, u64)| {
-            let known = names().find(|known| *known == name);
-            known
-                .map(|name| (name, total))
-                .ok_or_else(|| format!("`{name}` is no fact of payments over time"))
+            let known = names().find(|known| *known == name).map(Cow::Borrowed);
+            match known {
+                Some(known) => Ok((known, total)),
+                None if currency(&name).is_some() => Ok((Cow::Owned(name), total)),
+                None => Err(format!("`{name}` is no fact of payments over time")),
+            }
         };
         totals.into_iter().map(known).collect::<Result<_, _>>().map(Self)
     }
@@ -272,8 +321,36 @@ mod tests {
             let named = format!("{}{window}.units", party.prefix());
             assert!(names().any(|name| name == named), "{named}");
         }
-        let unknown = serde_json::from_value::<SpendingTotals>(json!({ "velocity.account.2h.units": 1 }));
-        assert!(unknown.is_err());
+        for unknown in
+            ["velocity.account.2h.units", "velocity.account.2h.units.of.USD", "velocity.account.1h.units.of."]
+        {
+            assert!(serde_json::from_value::<SpendingTotals>(json!({ unknown: 1 })).is_err(), "{unknown}");
+            assert!(!is_fact(unknown), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn totals_in_currencies_that_a_policy_declares_have_names_of_their_own() {
+        let names = [(Party::Account, "a".to_owned())].into();
+        let parties = Parties::named(Tenant("t".into()), "EUR".into(), names);
+        let declared = ["EUR", "USD"].map(str::to_owned);
+        let parties = parties.read_by(|facts| facts == Party::Account.prefix(), declared.into()).unwrap();
+        assert_eq!(parties.currencies().collect::<Vec<_>>(), ["EUR", "USD"]);
+        let mut totals = SpendingTotals::default();
+        for (currency, amount) in [("EUR", 5), ("USD", 7), ("CHF", 9)] {
+            totals.insert_of(Party::Account, &parties, currency, [Sum::of(amount); 4]);
+        }
+        let units: Vec<_> = totals.iter().filter(|(name, _)| name.contains(".7d.units")).collect();
+        let expected = [
+            ("velocity.account.7d.units", 5),
+            ("velocity.account.7d.units.of.EUR", 5),
+            ("velocity.account.7d.units.of.USD", 7),
+        ];
+        assert_eq!(units, expected);
+        assert!(units.iter().all(|(name, _)| is_fact(name)));
+        assert_eq!(currency("velocity.account.7d.units.of.USD"), Some("USD"));
+        let read_again: SpendingTotals = serde_json::from_value(json!(totals)).unwrap();
+        assert_eq!(read_again, totals);
     }
 
     #[test]

@@ -168,6 +168,38 @@ fn reading_an_undeclared_fact_is_a_fault() {
     }
 }
 
+/// A wildcard names no currency, so the host could not know which payments to sum.
+#[test]
+fn payments_in_another_currency_are_read_only_by_their_full_names() {
+    const IN_DOLLARS: &str = "velocity.account.7d.units.of.USD";
+    let text = format!(r#"(data (i32.const 1024) "{IN_DOLLARS}")"#);
+    let body =
+        format!("(call $get (i32.const 1024) (i32.const {}) (i32.const 512)) i32.const 0", IN_DOLLARS.len());
+    let wasm = guest(1, &text, &body);
+    let read = |declared: &[&str]| {
+        let declared: Vec<String> = declared.iter().map(|name| (*name).to_owned()).collect();
+        let bundle = bundle_with(&engine(), &wasm, &[], |manifest| manifest.facts = declared);
+        let evaluator = Evaluator::link(&engine(), &bundle).unwrap();
+        let facts = Facts::from_pairs([(IN_DOLLARS, "70".to_owned())]);
+        let outcome = evaluator.evaluate(&payment("acct-2", &[]).request(Moment::Submit), &facts, u64::MAX);
+        (
+            outcome.fault_kind(),
+            outcome.facts[0].to_string(),
+            evaluator.currencies().into_iter().collect::<Vec<_>>(),
+        )
+    };
+    let named = read(&[IN_DOLLARS, "velocity.key.1h.count.of.EUR"]);
+    assert_eq!(named, (None, format!("{IN_DOLLARS}=70"), vec!["EUR".to_owned(), "USD".to_owned()]));
+    for declared in [&["velocity.*"][..], &["velocity.account.*"], &["velocity.account.7d.units.of.EUR"]] {
+        let (fault, fact, _) = read(declared);
+        assert_eq!(
+            (fault, fact),
+            (Some(FaultKind::UndeclaredFact), format!("{IN_DOLLARS}=(none)")),
+            "{declared:?}"
+        );
+    }
+}
+
 #[test]
 fn declared_facts_are_names_in_order() {
     let refused = |declared: &[&str]| {
@@ -175,9 +207,14 @@ fn declared_facts_are_names_in_order() {
         manifest.facts = declared.iter().map(|name| (*name).to_owned()).collect();
         Manifest::parse(&serde_json::to_vec(&manifest).unwrap()).err()
     };
-    for declared in
-        [&[][..], &["time.now_ms"], &["key.*", "key.epoch"], &["velocity.account.*", "velocity.recipient.*"]]
-    {
+    let names = [
+        &[][..],
+        &["time.now_ms"],
+        &["key.*", "key.epoch"],
+        &["velocity.account.*", "velocity.recipient.*"],
+        &["velocity.account.24h.units.of.EUR", "velocity.account.24h.units.of.x-Y/z"],
+    ];
+    for declared in names {
         assert!(refused(declared).is_none(), "{declared:?}");
     }
     for name in
@@ -185,7 +222,10 @@ fn declared_facts_are_names_in_order() {
     {
         assert!(matches!(refused(&[name]), Some(BundleError::FactName(found)) if found == name), "{name}");
     }
-    for name in ["time.now", "limits.eur", "velocity.account.24h.unitss", "recipients.*", "velocity"] {
+    let in_no_currency =
+        ["velocity.account.24h.units.of", "velocity.account.24h.units.of.*", "velocity.of.eur"];
+    let unknown = ["time.now", "limits.eur", "velocity.account.24h.unitss", "recipients.*", "velocity"];
+    for name in unknown.into_iter().chain(in_no_currency) {
         assert!(matches!(refused(&[name]), Some(BundleError::UnknownFact(found)) if found == name), "{name}");
     }
     for declared in [&["key.state", "key.epoch"], &["key.epoch", "key.epoch"]] {

@@ -49,7 +49,10 @@ impl Write for CommitWrite {
         log: &mut LogFrontier,
     ) -> Result<RateLimited<Hex32>, sqlx::Error> {
         if let Some(read) = &self.rows.spending_read {
-            let rows = conn.rows(TOTALS, &gateway_spending::bound(&read.parties, read.now)).await?;
+            let mut rows = Vec::new();
+            for bound in gateway_spending::bound(&read.parties, read.now) {
+                rows.extend(conn.rows(TOTALS, &bound).await?);
+            }
             if is_outdated(read, &rows) {
                 return Ok(RateLimited::Conflict);
             }

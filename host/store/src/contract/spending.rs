@@ -12,6 +12,7 @@ use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{HOUR_MS, MINUTE_MS, Parties, Party, WINDOWS};
 use gateway_domain::time::{DAY_MS, EpochMs};
 use gateway_engine::ports::{Commit, ReadOperations, Record, SpendingRead};
+use std::collections::BTreeSet;
 
 /// The time at which most payments of these tests are decided.
 const AT: EpochMs = EpochMs(2 * DAY_MS);
@@ -91,11 +92,24 @@ pub(crate) async fn admitted_payments_are_summed_by_party_and_window(deployment:
 pub(crate) async fn only_parties_that_are_asked_for_are_summed(deployment: &impl Deployment) {
     let store = deployment.open().await;
     decided(&store, 1, "default", payment("a", "x", 7), AT).await;
-    let asked = parties("default", &payment("a", "x", 7)).that(|facts| facts == Party::Key.prefix());
+    let asked = parties("default", &payment("a", "x", 7));
+    let asked = asked.read_by(|facts| facts == Party::Key.prefix(), BTreeSet::new()).unwrap();
     let totals = store.spending_totals(&asked, AT).await.unwrap();
     assert_eq!(totals.iter().count(), 8);
     assert!(totals.iter().all(|(name, _)| name.starts_with("velocity.key.")));
     assert_eq!(totals.get("velocity.key.30d.units"), Some(7));
+    let declared = ["CHF", "EUR", "USD"].map(str::to_owned);
+    let asked = parties("default", &payment("a", "x", 7));
+    let asked = asked.read_by(|facts| facts == Party::Account.prefix(), declared.into()).unwrap();
+    let dollars = Payment { currency: "USD".into(), ..payment("a", "y", 3) };
+    decided(&store, 2, "default", dollars, AT).await;
+    let totals = store.spending_totals(&asked, AT).await.unwrap();
+    let of = |currency: &str| totals.get(&format!("velocity.account.24h.units{currency}"));
+    assert_eq!(
+        ["", ".of.EUR", ".of.USD", ".of.CHF", ".of.GBP"].map(of),
+        [Some(7), Some(7), Some(3), Some(0), None]
+    );
+    assert_eq!(totals.iter().count(), 8 * 4);
 }
 
 pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: &impl Deployment) {
@@ -160,7 +174,11 @@ pub(crate) async fn decision_on_outdated_totals_is_a_conflict(deployment: &impl 
     let store = &store;
     let waiting = open(store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
     let asked = parties("default", &payment("a", "x", 7))
-        .that(|facts| [Party::Account, Party::Recipient].map(Party::prefix).contains(&facts));
+        .read_by(
+            |facts| [Party::Account, Party::Recipient].map(Party::prefix).contains(&facts),
+            ["USD".to_owned()].into(),
+        )
+        .unwrap();
     let totals = store.spending_totals(&asked, AT).await.unwrap();
     let read = SpendingRead { parties: asked, now: AT, totals };
     let decision = following(&waiting, AT, vec![decision_signed()]);
@@ -169,6 +187,11 @@ pub(crate) async fn decision_on_outdated_totals_is_a_conflict(deployment: &impl 
     let other = decided(store, 3, "default", payment("a", "y", 10), AT).await;
     assert_conflict(store, decision.clone()).await;
     written(store, following(&other, AT, vec![failed()])).await;
+    let in_currency = |currency: &str| Payment { currency: currency.into(), ..payment("a", "z", 10) };
+    let declared = decided(store, 5, "default", in_currency("USD"), AT).await;
+    assert_conflict(store, decision.clone()).await;
+    written(store, following(&declared, AT, vec![failed()])).await;
+    decided(store, 6, "default", in_currency("CHF"), AT).await;
     written(store, decision).await;
     // Its own payment counts from then on.
     let signed = open(store, 4, "default", Intent::Payment(payment("c", "x", 7))).await;

@@ -120,9 +120,12 @@ async fn outdated(conn: &mut PgConnection, commits: &[Numbered<'_>]) -> Result<B
         return Ok(BTreeSet::new());
     }
     let mut wanted = Table::default();
-    let bound: Vec<_> =
-        checks.iter().map(|(_, read)| gateway_spending::bound(&read.parties, read.now)).collect();
-    for ((number, _), bound) in checks.iter().zip(&bound) {
+    let of_check = |(number, read): &(usize, &SpendingRead)| {
+        let number = *number;
+        gateway_spending::bound(&read.parties, read.now).into_iter().map(move |bound| (number, bound))
+    };
+    let bound: Vec<_> = checks.iter().flat_map(of_check).collect();
+    for (number, bound) in &bound {
         wanted.push(job(*number).into_iter().chain(TOTALS_OF.into_iter().zip(bound.iter().map(Value::from))));
     }
     let mut statement = Statement::default();

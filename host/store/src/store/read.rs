@@ -276,7 +276,10 @@ impl ReadOperations for Store {
 
     async fn spending_totals(&self, parties: &Parties, now: EpochMs) -> Result<SpendingTotals, Unavailable> {
         let what = "the amounts spent could not be read";
-        let rows = self.database.pool().rows(TOTALS, &gateway_spending::bound(parties, now), what).await?;
+        let mut rows = Vec::new();
+        for bound in gateway_spending::bound(parties, now) {
+            rows.extend(self.database.pool().rows(TOTALS, &bound, what).await?);
+        }
         gateway_spending::totals(parties, &rows, now, None).ok_or_else(|| unavailable(what))
     }
 

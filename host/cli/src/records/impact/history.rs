@@ -154,7 +154,8 @@ impl History {
                 self.payments.push(Admitted { decided: place, failed: None, amount_minor });
                 let parties = Parties::of(&operation.tenant, &operation.submitter, key, payment);
                 for (party, name) in parties.iter() {
-                    self.spent.entry(party_key(&parties, party, name)).or_default().push(index);
+                    let spent = (parties.tenant.clone(), parties.currency.clone(), party, name.to_owned());
+                    self.spent.entry(spent).or_default().push(index);
                 }
                 (Some(Decided { payment: index, not_before: admission.decision.not_before_ms }), true)
             }
@@ -173,8 +174,13 @@ impl History {
         }
     }
 
-    /// The facts that the deployment offered to this decision, with today's rules. A fact that was recorded is as it was recorded.
-    pub(super) fn facts(&self, decision: &RecordedDecision, rules: &Rules) -> Facts {
+    /// The facts that the deployment offered to this decision, with today's rules; `read` says which parties a policy reads. A fact that was recorded is as it was recorded.
+    pub(super) fn facts(
+        &self,
+        decision: &RecordedDecision,
+        rules: &Rules,
+        read: impl Fn(Parties) -> Option<Parties>,
+    ) -> Facts {
         let (input, when, now) = (&decision.input, When::of(decision), now(decision));
         let key_id = intent::key_id(&input.tenant, &input.key_ref).ok();
         let states = key_id.and_then(|id| self.keys.get(&id)).into_iter().flatten();
@@ -188,9 +194,9 @@ impl History {
             | Intent::Rotate(_)
             | Intent::Recover(_) => None,
         };
-        let totals = payment.map(|(payment, key_id)| {
+        let totals = payment.and_then(|(payment, key_id)| {
             let parties = Parties::of(&input.tenant, &input.submitter, key_id, payment);
-            self.totals(&parties, when, now)
+            Some(self.totals(&read(parties)?, when, now))
         });
         let facts = facts_for(rules, key, input.intent.signing_terms(), totals.as_ref(), now);
         let paid = payment.and_then(|(payment, key_id)| self.paid(key_id, &payment.to_account, when));
@@ -204,15 +210,20 @@ impl History {
     /// What the parties paid until then, as `gateway_spending` sums it.
     fn totals(&self, parties: &Parties, when: When, now: EpochMs) -> SpendingTotals {
         let mut totals = SpendingTotals::default();
-        for (party, name) in parties.iter() {
-            let indices = self.spent.get(&party_key(parties, party, name)).into_iter().flatten();
+        let of_each = |currency| parties.iter().map(move |(party, name)| (currency, party, name));
+        for (currency, party, name) in parties.currencies().flat_map(of_each) {
+            let spent =
+                self.spent.get(&(parties.tenant.clone(), currency.to_owned(), party, name.to_owned()));
+            let indices = spent.into_iter().flatten();
             let payments: Vec<_> = indices
                 .filter_map(|index| self.payments.get(*index))
                 .filter(|payment| when.is_after(payment.decided))
                 .filter(|payment| !payment.failed.is_some_and(|failed| when.is_after(failed)))
                 .collect();
-            totals.insert(
+            totals.insert_of(
                 party,
+                parties,
+                currency,
                 WINDOWS.map(|(_, window_ms)| {
                     let counted =
                         payments.iter().filter(|one| minute(one.decided.at) >= first_minute(now, window_ms));
@@ -255,10 +266,6 @@ fn now(decision: &RecordedDecision) -> EpochMs {
     let recorded = decision.outcome.facts.iter().find(|fact| fact.name == "time.now_ms");
     let recorded = recorded.and_then(|fact| fact.value.as_deref()?.parse().ok());
     recorded.map_or(decision.at_ms, EpochMs)
-}
-
-fn party_key(parties: &Parties, party: Party, name: &str) -> (Tenant, String, Party, String) {
-    (parties.tenant.clone(), parties.currency.clone(), party, name.to_owned())
 }
 
 /// The first minute of a window.

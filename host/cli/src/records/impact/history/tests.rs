@@ -97,7 +97,7 @@ impl Log {
     fn fact(&self, decision: &RecordedDecision, name: &str) -> Option<String> {
         let rules =
             Rules { permitted_recipients: "*".into(), required_approvals: 2, separation_of_duties: false };
-        self.history.facts(decision, &rules).get(name).map(str::to_owned)
+        self.history.facts(decision, &rules, Some).get(name).map(str::to_owned)
     }
 
     #[track_caller]
