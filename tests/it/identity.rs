@@ -4,10 +4,12 @@ use crate::harness::bundles::{Site, key, release};
 use crate::harness::http::Call;
 use crate::harness::modes::{Credentials, Deployment, ISSUER, Mode, PROXY, claims, settings, test_caller};
 use crate::harness::process::Process;
-use crate::harness::samples::{payment, with};
+use crate::harness::samples::{approval, path, payment, with};
 use crate::harness::world::World;
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
 use gateway_domain::binding::CredentialDigest;
+use gateway_domain::intent::Intent;
+use gateway_domain::policy::Moment;
 use serde_json::{Value, json};
 
 const CERT_SHA256: &str = "abababababababababababababababababababababababababababababababab";
@@ -74,6 +76,52 @@ async fn operation_records_the_authenticated_caller_and_a_mismatching_client_is_
     assert!(is_of(&submitter(&deployment.world, &submitted["operation"]).await.cert_sha256, CERT_SHA256));
     let without = deployment.credentials(test_caller("carol", "operations.sign"));
     deployment.call(&without, "POST", sign, &body).await.fails(403, "client_binding_mismatch");
+}
+
+/// A claim is the gateway's word to a node, so it is stated only while nothing follows from it but a refusal.
+#[tokio::test]
+async fn claims_that_policies_may_read_are_facts_of_submissions_and_previews_only() {
+    let sign = "/v1/operations/sign";
+    for mode in [Mode::Jwks, Mode::Introspection] {
+        let named = [("token_fact_claims", "department=/org/department")];
+        let deployment = Deployment::ticking_with(mode, &named).await;
+        let departments = || {
+            let evaluations = std::mem::take(&mut *deployment.world.evaluations.lock().unwrap());
+            let of_payments = evaluations.into_iter().filter(|one| matches!(one.intent, Intent::Payment(_)));
+            of_payments.map(|one| (one.moment, one.department)).collect::<Vec<_>>()
+        };
+        let of = |department: Value| {
+            let mut claims = claims(test_caller("carol", "operations.sign"));
+            claims["org"] = json!({ "department": department });
+            deployment.bearer(&deployment.token(&claims))
+        };
+        let mut states = Vec::new();
+        for (reference, department) in
+            [("text", json!("treasury")), ("list", json!(["a", 1])), ("none", Value::Null)]
+        {
+            let body = with_client(payment(reference), &json!({}));
+            states
+                .push(deployment.call(&of(department), "POST", sign, &body).await.ok()["operation"].clone());
+        }
+        let submitted = ["treasury", "[\"a\",1]"].map(|text| (Moment::Submit, Some(text.to_owned())));
+        assert_eq!(departments(), [&submitted[..], &[(Moment::Submit, None)]].concat());
+        let preview = json!({ "intent": with_client(payment("preview"), &json!({})), "approvals": [] });
+        deployment.call(&of(json!("treasury")), "POST", "/v1/policy/preview", &preview).await.ok();
+        assert_eq!(departments(), [(Moment::Preview, Some("treasury".to_owned()))]);
+        for subject in ["alice", "bob"] {
+            let mut claims = claims(test_caller(subject, "operations.approve"));
+            claims["org"] = json!({ "department": "security" });
+            let approver = deployment.bearer(&deployment.token(&claims));
+            let approve = path(&states[0], "/approve");
+            deployment.call(&approver, "POST", &approve, &approval(subject)).await.ok();
+        }
+        let later = [Moment::Approval, Moment::Approval, Moment::Admission].map(|moment| (moment, None));
+        assert_eq!(departments(), later, "nodes and authorities could not check it");
+        let too_long = of(json!("x".repeat(1025)));
+        let body = with_client(payment("long"), &json!({}));
+        let refused = deployment.call(&too_long, "POST", sign, &body).await;
+        assert!(refused.fails(401, "invalid_token").contains("`token_fact_claims`"));
+    }
 }
 
 #[tokio::test]

@@ -255,6 +255,7 @@ impl Desk {
         let submit = Submit {
             tenant,
             submitter,
+            claims: BTreeMap::new(),
             idempotency_key: Some(format!("order-{}", self.n_orders)),
             intent,
             body_digest: body(self.n_orders, 0),

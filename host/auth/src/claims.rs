@@ -6,6 +6,7 @@ use crate::{Identity, TokenFault, TokenId};
 use gateway_domain::ids::{Hex32, Tenant};
 use gateway_domain::time::EpochMs;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// The name of a claim, or a JSON pointer to it if it begins with `/`.
@@ -27,6 +28,8 @@ pub struct ClaimRules {
     pub roles: ClaimName,
     /// The tenant's claim.
     pub tenant: ClaimName,
+    /// The claims that policies may read, by the names of their facts.
+    pub facts: BTreeMap<String, ClaimName>,
     /// Whether the subject of a token without `sub` is the client. RFC 7662 does not require `sub`, RFC 9068 does.
     pub client_is_subject: bool,
 }
@@ -69,7 +72,7 @@ impl Claims {
     /// Reads the claims of a token whose signature, or whose introspection, has been checked.
     ///
     /// # Errors
-    /// [`TokenFault`]: `Issuer`, `Audience`, `Claim`, `Unproved`.
+    /// [`TokenFault`]: `Issuer`, `Audience`, `Claim`, `TooMany`, `FactClaim`, `Unproved`.
     pub fn read(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<Self, TokenFault> {
         check_issuer(claims, rules)?;
         check_audience(claims, rules)?;
@@ -90,6 +93,7 @@ impl Claims {
                 tenant: text(rules.tenant.find(claims), "tenant")?.map(Tenant),
                 token_jti: text(claims.get("jti"), "jti")?.map(TokenId::new),
                 cert_sha256: None,
+                facts: facts(claims, rules)?,
             },
             not_before_ms: epoch_ms(claims.get("nbf"), "nbf")?.unwrap_or_default(),
             expires_ms: epoch_ms(claims.get("exp"), "exp")?,
@@ -141,6 +145,17 @@ fn check_audience(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<(),
 /// Whether a text is as one in a request body may be. Databases cannot store U+0000.
 fn is_valid(text: &str) -> bool {
     !text.is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains('\0')
+}
+
+/// The facts that claims are: a text as it is, anything else as JSON without white space.
+fn facts(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<BTreeMap<String, String>, TokenFault> {
+    let found = rules.facts.iter().filter_map(|(fact, name)| Some((fact, name.find(claims)?)));
+    found.map(|(fact, value)| Ok((fact.clone(), fact_value(value)?))).collect()
+}
+
+fn fact_value(value: &Value) -> Result<String, TokenFault> {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    if text.len() > TEXT_BYTES_MAX || text.contains('\0') { Err(TokenFault::FactClaim) } else { Ok(text) }
 }
 
 /// An optional text, which must not be empty.

@@ -6,6 +6,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::ids::{Hex32, Tenant};
 use gateway_domain::names::is_same_person;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The caller of a request.
@@ -34,6 +35,8 @@ pub struct Identity {
     pub token_jti: Option<TokenId>,
     /// SHA-256 of the certificate that the client proved to have.
     pub cert_sha256: Option<Hex32>,
+    /// The claims of its token that policies may read, as facts by name.
+    pub facts: BTreeMap<String, String>,
 }
 
 /// The id of a token. It identifies a credential, so `Debug` does not show it.
@@ -69,6 +72,15 @@ impl Principal {
         match self {
             Self::Unrestricted => true,
             Self::Identified(identity) => scope.is_satisfied_by(&identity.scopes),
+        }
+    }
+
+    /// The claims of its token that policies may read, as facts by name.
+    #[must_use]
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        match self {
+            Self::Unrestricted => BTreeMap::new(),
+            Self::Identified(identity) => identity.facts.clone(),
         }
     }
 
@@ -151,6 +163,7 @@ mod tests {
             tenant: Some(Tenant("acme".to_owned())),
             token_jti: Some(TokenId::new("t-1".to_owned())),
             cert_sha256: Some(CERTIFICATE),
+            facts: BTreeMap::new(),
         }
     }
 

@@ -67,6 +67,9 @@ pub enum TokenFault {
     /// A list has more entries than a caller may have.
     #[error("claim `{0}` must have at most 256 entries")]
     TooMany(&'static str),
+    /// A claim that policies may read is no text that can be recorded.
+    #[error("a claim of `token_fact_claims` has more than 1024 bytes, or a U+0000")]
+    FactClaim,
     /// Bound to a certificate that the client did not present (RFC 8705), or in a way that cannot be checked.
     #[error("the client did not prove possession of the key that the token is bound to")]
     Unproved,
@@ -103,7 +106,7 @@ impl TokenFault {
             Self::NotYetValid => "token_not_yet_valid",
             Self::Issuer => "token_issuer",
             Self::Audience => "token_audience",
-            Self::Claim(_) | Self::TooMany(_) => "token_claim",
+            Self::Claim(_) | Self::TooMany(_) | Self::FactClaim => "token_claim",
             Self::Unproved => "token_unproved",
             Self::Inactive => "token_inactive",
         }

@@ -21,6 +21,7 @@ use gateway_domain::key::fit::BIP32_PROFILE;
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Action, Failure, Operation, Phase, Refusal, Submission};
 use gateway_domain::policy::Moment;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A use case that first creates the key it needs.
@@ -164,6 +165,7 @@ impl Inner {
             idempotency_key: None,
             intent,
             body_digest: submission.body_digest,
+            claims: BTreeMap::new(),
             unknown_fields: Vec::new(),
             request_id: None,
         };

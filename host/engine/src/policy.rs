@@ -28,6 +28,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Payments that are looked up if the decisions on the first ones are of authorities whose keys are no longer pinned.
 const PAYMENTS_LOOKED_UP_MAX: usize = 64;
 
+/// The facts that the request of a caller adds to those of the deployment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stated {
+    /// The claims of the caller that the policy may read, by name.
+    pub(crate) claims: BTreeMap<String, String>,
+    /// Facts to assume instead of the deployment's; `None` for one that does not exist.
+    pub(crate) assumed: Option<BTreeMap<String, Option<String>>>,
+}
+
+impl Stated {
+    pub(crate) const fn claims(claims: BTreeMap<String, String>) -> Self {
+        Self { claims, assumed: None }
+    }
+}
+
 /// The locks of a payment's parties.
 pub(crate) type PartyLocks = Vec<Locked>;
 
@@ -45,18 +60,18 @@ impl Inner {
         spending: Option<SpendingRead>,
         required: u32,
     ) -> Result<policy::Outcome, Unavailable> {
-        self.evaluate_assuming(Some(operation_id), request, key, spending, required, None).await
+        self.evaluate_stated(Some(operation_id), request, key, spending, required, Stated::default()).await
     }
 
-    /// As [`Self::evaluate`], with these facts instead of the deployment's, and without an operation for a preview.
-    pub(crate) async fn evaluate_assuming(
+    /// As [`Self::evaluate`], with what the caller's request states, and without an operation for a preview.
+    pub(crate) async fn evaluate_stated(
         &self,
         operation_id: Option<OperationId>,
         request: policy::Request<'_>,
         key: Option<&CustodyKey>,
         spending: Option<SpendingRead>,
         required: u32,
-        assumed: Option<BTreeMap<String, Option<String>>>,
+        stated: Stated,
     ) -> Result<policy::Outcome, Unavailable> {
         let rules = facts::Rules { required_approvals: required, ..self.rules.policy.clone() };
         let now = spending.as_ref().map_or_else(|| self.ports.clock.now(), |read| read.now);
@@ -68,7 +83,9 @@ impl Inner {
             Some(count) => facts.with_pending(count),
             None => facts,
         };
-        let facts = facts.with_documents(&self.ports.policy.documents(), now);
+        let Stated { claims, assumed } = stated;
+        let claims = claims.into_iter().map(|(name, value)| (name, Some(value))).collect();
+        let facts = facts.with_documents(&self.ports.policy.documents(), now).assuming(claims);
         let (facts, proofs) = match assumed {
             Some(assumed) => (facts.assuming(assumed), Vec::new()),
             None => (facts, proofs),
@@ -101,6 +118,7 @@ impl Inner {
         key: Option<&CustodyKey>,
         spending: Option<SpendingRead>,
         required: u32,
+        stated: Stated,
         outcome: &policy::Outcome,
     ) -> Result<Vec<Missing>, Unavailable> {
         let now = self.ports.clock.now();
@@ -112,7 +130,7 @@ impl Inner {
         let mut people = BTreeSet::new();
         everyone.retain(|approval| people.insert(ComparedName::of(approval.person())));
         let asked = policy::Request { moment: Moment::Preview, approvals: &everyone, ..request };
-        let outcome = self.evaluate_assuming(None, asked, key, spending, required, None).await?;
+        let outcome = self.evaluate_stated(None, asked, key, spending, required, stated).await?;
         let missing = if outcome.fault.is_some() { Vec::new() } else { outcome.quorum.missing() };
         Ok(missing.into_iter().filter(|missing| missing.group.is_some()).collect())
     }

@@ -4,6 +4,7 @@ use crate::approve::may_lapse;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Unavailable};
 use crate::lists::{PageSize, sound};
+use crate::policy::Stated;
 use crate::ports::{
     Asked, DerivedKeys, LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord,
     ReadLog, Record, ShadowDifferences, Visibility,
@@ -32,6 +33,8 @@ pub struct Preview {
     pub tenant: Tenant,
     /// The caller that would submit it.
     pub submitter: ClientBinding,
+    /// The claims of the caller that the policy may read, as facts by name.
+    pub claims: BTreeMap<String, String>,
     /// The key of a custody operation; `None` for a payment, whose intent or deployment says it.
     pub key_ref: Option<KeyRef>,
     /// The work that the operation would do.
@@ -163,7 +166,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: `RateLimited`, `Invalid`, `KeyNotFound`, `Refused`, `Damaged`, `Unavailable`.
     pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
-        let Preview { tenant, mut submitter, key_ref, intent, mut approvals, assumed, request_id } = preview;
+        let Preview { tenant, mut submitter, claims, key_ref, intent, mut approvals, assumed, request_id } =
+            preview;
         let taken = self.0.previews.take(&tenant, &submitter.client_id, self.now());
         taken.map_err(EngineError::previews_limited)?;
         self.0.check_participants(&intent)?;
@@ -200,10 +204,9 @@ impl Engine {
         let spending = self.0.spending(parties).await?;
         let required = self.0.required_approvals(&input.intent, &input.submitter);
         let assumes = assumed.is_some();
-        let outcome = self
-            .0
-            .evaluate_assuming(None, input.request(), key.as_ref(), spending, required, assumed)
-            .await?;
+        let stated = Stated { claims, assumed };
+        let outcome =
+            self.0.evaluate_stated(None, input.request(), key.as_ref(), spending, required, stated).await?;
         let n_kept = self.0.rules.preview_records_max;
         if n_kept > 0 && !assumes {
             let asked = Asked { request_id, idempotency_key: None };

@@ -3,7 +3,7 @@
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::locks::Locked;
-use crate::policy::check_evaluated;
+use crate::policy::{Stated, check_evaluated};
 use crate::ports::{Asked, Record};
 use crate::rate_limit::{Quota, Token};
 use crate::reserved::{self, PROVISIONER};
@@ -17,6 +17,7 @@ use gateway_domain::key::fit::{check_keys, fence_holds};
 use gateway_domain::key::transitions::Keys;
 use gateway_domain::operation::{Action, KeySlot, Submission, open};
 use gateway_domain::policy::{self, Missing, Moment};
+use std::collections::BTreeMap;
 
 /// A parsed request to create an operation.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Submit {
     pub tenant: Tenant,
     /// The authenticated caller.
     pub submitter: ClientBinding,
+    /// The claims of the caller that the policy may read, as facts by name.
+    pub claims: BTreeMap<String, String>,
     /// The idempotency key, unique within the tenant and family, and for a custody operation within its key. Without
     /// one, the digest of the body is used.
     pub idempotency_key: Option<String>,
@@ -232,11 +235,14 @@ impl Inner {
         let required = self.required_approvals(&submit.intent, &submit.submitter);
         let parties = self.parties(&submit.tenant, &submitter, key.key_id, &submit.intent);
         let spending = self.spending(parties).await?;
-        let policy = self.evaluate(id, request, keys.subject.as_ref(), spending.clone(), required).await?;
+        let (subject, stated) = (keys.subject.as_ref(), Stated::claims(submit.claims.clone()));
+        let policy = self
+            .evaluate_stated(Some(id), request, subject, spending.clone(), required, stated.clone())
+            .await?;
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, submit.asked(), &request, policy, token).await?);
         }
-        let unfillable = self.unfillable(request, keys.subject.as_ref(), spending, required, &policy).await?;
+        let unfillable = self.unfillable(request, subject, spending, required, stated, &policy).await?;
         let Submit { tenant, body_digest, unknown_fields, .. } = submit.clone();
         let submission = Submission {
             operation_id: id,

@@ -2281,6 +2281,8 @@ pub mod svc {
             #[allow(unused_unsafe, clippy::all)]
             /// The value of the fact, or none when the deployment has no such fact.
             ///
+            /// - `claim.NAME`: when an operation is submitted or previewed, a claim of the caller's token that the deployment names so: a text as
+            ///   it is, anything else as JSON. Absent later: nodes and authorities could not check it
             /// - `deployment.permitted_recipients`: comma-separated accounts, or `*`
             /// - `deployment.required_approvals`: decimal
             /// - `deployment.separation_of_duties`: `true` or `false`

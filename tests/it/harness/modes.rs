@@ -102,6 +102,15 @@ impl Deployment {
     }
 
     pub(crate) async fn with(mode: Mode, overrides: &[(&str, &str)]) -> Self {
+        Self::of(mode, overrides, false).await
+    }
+
+    /// In a world that is ticking, which records evaluations.
+    pub(crate) async fn ticking_with(mode: Mode, overrides: &[(&str, &str)]) -> Self {
+        Self::of(mode, overrides, true).await
+    }
+
+    async fn of(mode: Mode, overrides: &[(&str, &str)], is_ticking: bool) -> Self {
         let issuer = Issuer::with_one("k1");
         let provider = FakeProvider::start(match mode {
             Mode::Introspection => Behaviour::Introspects(BTreeMap::new()),
@@ -112,7 +121,9 @@ impl Deployment {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(mode, &provider, folder.path());
         let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let world = World::with(&[&settings[..], overrides].concat()).await;
+        let overrides = [&settings[..], overrides].concat();
+        let world =
+            if is_ticking { World::ticking_with(&overrides).await } else { World::with(&overrides).await };
         Self { world, mode, issuer, provider, introspected: Mutex::default() }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Evaluation {
     pub(crate) has_velocity: bool,
     /// How many operations of the submitter waited for approvals, if the facts say it.
     pub(crate) pending: Option<String>,
+    /// The claim `department` of the submitter, if the facts have it.
+    pub(crate) department: Option<String>,
 }
 
 pub(crate) struct RecordingPolicy {
@@ -54,6 +56,7 @@ impl EvaluatePolicy for RecordingPolicy {
             approvers: request.approvals.iter().map(|approval| approval.subject_id.clone()).collect(),
             has_velocity: facts.get("velocity.account.24h.units").is_some(),
             pending: facts.get(PENDING_COUNT).map(str::to_owned),
+            department: facts.get("claim.department").map(str::to_owned),
         };
         self.evaluations.lock().unwrap().push(evaluation);
         let takes_two =

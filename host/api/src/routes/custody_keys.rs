@@ -52,8 +52,18 @@ pub async fn create(
     let body_digest = body_digest(&intent, &submitter)?;
     let unknown_fields = body.unknown.clone();
     let request_id = current_request_id();
-    let submit =
-        Submit { tenant, submitter, idempotency_key: None, intent, body_digest, unknown_fields, request_id };
+    let claims = caller.principal.facts();
+    let idempotency_key = None;
+    let submit = Submit {
+        tenant,
+        submitter,
+        claims,
+        idempotency_key,
+        intent,
+        body_digest,
+        unknown_fields,
+        request_id,
+    };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
     submission_answer(&app, &body.unknown, &submitted, rejects).await
 }
@@ -258,8 +268,17 @@ async fn submit<R: KeyRequest>(
     let body_digest = body_digest(&intent, &submitter)?;
     let unknown_fields = body.unknown.clone();
     let request_id = current_request_id();
-    let submit =
-        Submit { tenant, submitter, idempotency_key, intent, body_digest, unknown_fields, request_id };
+    let claims = caller.principal.facts();
+    let submit = Submit {
+        tenant,
+        submitter,
+        claims,
+        idempotency_key,
+        intent,
+        body_digest,
+        unknown_fields,
+        request_id,
+    };
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
     submission_answer(app, &body.unknown, &submitted, rejects).await
 }

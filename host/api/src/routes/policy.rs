@@ -64,7 +64,8 @@ pub async fn preview(
     let submitter = bind_caller(&caller.principal, client.parse()?)?;
     let (request_id, assumed) = (current_request_id(), body.value.what_if);
     let tenant = submitter.tenant();
-    let preview = Preview { tenant, submitter, key_ref, intent, approvals, assumed, request_id };
+    let claims = caller.principal.facts();
+    let preview = Preview { tenant, submitter, claims, key_ref, intent, approvals, assumed, request_id };
     let outcome = app.engine().preview(preview).await.map_err(|error| match error {
         EngineError::Invalid { pointer, message } => vec![Fault::at(pointer, message).within(within)].into(),
         other => ApiError::from(other),

@@ -11,6 +11,7 @@ fn rules() -> ClaimRules {
         scopes: vec!["scope".parse().unwrap(), "scp".parse().unwrap()],
         roles: "roles".parse().unwrap(),
         tenant: "tenant".parse().unwrap(),
+        facts: BTreeMap::new(),
         client_is_subject: false,
     }
 }
@@ -52,6 +53,36 @@ fn claims_of_a_caller_are_read() {
     assert_eq!(identity.roles, ["approver", "operator"]);
     assert_eq!(identity.tenant, Some(Tenant("acme".to_owned())));
     assert_eq!(identity.token_jti, Some(TokenId::new("t-1".to_owned())));
+}
+
+#[test]
+fn claims_that_policies_may_read_are_texts_or_json() {
+    let facts = [("claim.department", "department"), ("claim.cost_center", "/org/cost center")];
+    let facts = facts.map(|(fact, claim)| (fact.to_owned(), ClaimName(claim.to_owned())));
+    let rules = ClaimRules { facts: facts.into(), ..rules() };
+    let read = |department: Value| {
+        let mut claims = with("department", department);
+        claims["org"] = json!({ "cost center": "7" });
+        let facts = read_with(&claims, &rules)?.facts;
+        assert_eq!(facts.get("claim.cost_center").map(String::as_str), Some("7"));
+        Ok(facts.get("claim.department").cloned())
+    };
+    for (value, fact) in [
+        (json!("treasury"), Some("treasury")),
+        (json!(""), Some("")),
+        (json!(true), Some("true")),
+        (json!(7), Some("7")),
+        (json!(["a", "b c"]), Some(r#"["a","b c"]"#)),
+        (json!({"b": 1, "a": null}), Some(r#"{"a":null,"b":1}"#)),
+        (Value::Null, None),
+        (json!("x".repeat(1024)), Some("x".repeat(1024).as_str())),
+    ] {
+        assert_eq!(read(value.clone()), Ok(fact.map(str::to_owned)), "{value}");
+    }
+    for value in [json!("x".repeat(1025)), json!(["x".repeat(1021)]), json!("a\0b")] {
+        assert_eq!(read(value.clone()), Err(TokenFault::FactClaim), "{value}");
+    }
+    assert!(read_with(&good(), &rules).unwrap().facts.is_empty());
 }
 
 #[test]

@@ -120,6 +120,7 @@ mod tests {
             scopes: vec!["scope".parse().unwrap(), "scp".parse().unwrap()],
             roles: name(),
             tenant: name(),
+            facts: BTreeMap::new(),
             client_is_subject: true,
         };
         Arc::new(Claims::read(json!({"client_id": "c"}).as_object().unwrap(), &rules).unwrap())

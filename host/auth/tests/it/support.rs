@@ -8,6 +8,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -47,6 +48,7 @@ pub(crate) fn rules() -> ClaimRules {
         scopes: vec!["scope".parse().unwrap(), "scp".parse().unwrap()],
         roles: "roles".parse().unwrap(),
         tenant: "tenant".parse().unwrap(),
+        facts: BTreeMap::new(),
         client_is_subject: false,
     }
 }

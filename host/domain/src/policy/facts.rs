@@ -76,7 +76,17 @@ const OWN: [&str; 9] = [
 /// The number of operations of the submitter, as a person, that wait for approvals, when another one is submitted. Claimed.
 pub const PENDING_COUNT: &str = "pending.submitter.count";
 
-/// Every fact that a deployment offers, by name.
+/// The beginning of the facts that are claims of the submitter's token, when an operation is submitted. Claimed.
+pub const CLAIM: &str = "claim.";
+
+/// Whether this is the name of a fact after [`CLAIM`]: lower case letters, digits and `_`.
+#[must_use]
+pub fn is_claim_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    !name.is_empty() && name.bytes().all(is_allowed)
+}
+
+/// Every fact that a deployment offers under a name of its own.
 fn offered() -> impl Iterator<Item = (&'static str, FactClass)> {
     let own = OWN.into_iter().map(|name| (name, FactClass::Own));
     let proven = [FIRST_PAID_MS, PAID_COUNT].map(|name| (name, FactClass::Proven));
@@ -89,8 +99,8 @@ fn offered() -> impl Iterator<Item = (&'static str, FactClass)> {
 /// computes them.
 pub const CALENDAR: [&str; 3] = ["time.date.", "time.weekday.", "time.hour."];
 
-/// The classes of the facts that an entry of a manifest stands for: a name, or `prefix.*`. Empty if there is no such fact. A document may
-/// have any name.
+/// The classes of the facts that an entry of a manifest stands for: a name, or `prefix.*`. Empty if there is no such fact. Documents and
+/// claims are named by the deployment.
 #[must_use]
 pub fn classes(declared: &str) -> BTreeSet<FactClass> {
     let is_meant = |name: &str| match declared.strip_suffix('*') {
@@ -101,9 +111,13 @@ pub fn classes(declared: &str) -> BTreeSet<FactClass> {
     let is_calendar = CALENDAR.iter().any(|beginning| declared.starts_with(beginning));
     let document = declared.strip_prefix(document::PREFIX);
     let is_document = document.is_some_and(|name| name == "*" || document::is_name(name));
-    let is_sum = spending::currency(declared).is_some();
-    let others =
-        [(is_calendar, FactClass::Own), (is_document, FactClass::Proven), (is_sum, FactClass::Bounded)];
+    let is_claim = declared.strip_prefix(CLAIM).is_some_and(|name| name == "*" || is_claim_name(name));
+    let others = [
+        (is_calendar, FactClass::Own),
+        (is_document, FactClass::Proven),
+        (spending::currency(declared).is_some(), FactClass::Bounded),
+        (is_claim, FactClass::Claimed),
+    ];
     offered.chain(others.into_iter().filter_map(|(is_meant, class)| is_meant.then_some(class))).collect()
 }
 
@@ -249,6 +263,11 @@ mod tests {
             ("velocity.recipient.*", &[FactClass::Bounded]),
             ("velocity.recipient.7d.count.of.USD", &[FactClass::Bounded]),
             ("velocity.recipient.7d.count.of.*", &[]),
+            ("claim.department", &[FactClass::Claimed]),
+            ("claim.*", &[FactClass::Claimed]),
+            ("claim.Department", &[]),
+            ("claim.a.b", &[]),
+            ("claim.", &[]),
             ("time.hour.UTC", &[FactClass::Own]),
             ("recipient.*", &[FactClass::Proven]),
             ("document.rates", &[FactClass::Proven]),

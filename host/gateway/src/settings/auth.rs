@@ -1,8 +1,10 @@
 //! Settings of authentication. Each mode has its own settings; giving one of another mode is a fault.
 
 use gateway_auth::{Addresses, ClaimName, ClaimRules, ProviderUrl};
+use gateway_domain::policy::facts::{CLAIM, is_claim_name};
 use gateway_service::settings;
 use gateway_service::settings::{Reader, Secret};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,6 +36,8 @@ settings! {
         token_roles_claim = "roles", "CLAIM";
         /// The claim with the caller's tenant
         token_tenant_claim = "tenant", "CLAIM";
+        /// Claims that policies read as facts `claim.NAME` when an operation is submitted or previewed
+        token_fact_claims = "", "NAME[=CLAIM],...";
         /// The token introspection endpoint: https, or http on loopback
         introspection_url = "", "URL";
         /// The gateway's client id at the identity provider
@@ -105,7 +109,7 @@ const MODES: [(&str, Mode); 4] = [
 pub(super) const CLIENT_SECRET: &str = "introspection_client_secret";
 
 /// The settings that belong to modes, and the modes that use them.
-const MODES_OF_SETTINGS: [(&str, &[Mode]); 15] = [
+const MODES_OF_SETTINGS: [(&str, &[Mode]); 16] = [
     ("trusted_proxies", &[Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection]),
     ("jwks_url", &[Mode::Jwks]),
     ("jwks_file", &[Mode::Jwks]),
@@ -116,6 +120,7 @@ const MODES_OF_SETTINGS: [(&str, &[Mode]); 15] = [
     ("token_scopes_claims", &[Mode::Jwks, Mode::Introspection]),
     ("token_roles_claim", &[Mode::Jwks, Mode::Introspection]),
     ("token_tenant_claim", &[Mode::Jwks, Mode::Introspection]),
+    ("token_fact_claims", &[Mode::Jwks, Mode::Introspection]),
     ("identity_provider_ca", &[Mode::Jwks, Mode::Introspection]),
     ("introspection_url", &[Mode::Introspection]),
     ("introspection_client_id", &[Mode::Introspection]),
@@ -239,6 +244,7 @@ fn rules(reader: &mut Reader<'_>, client_is_subject: bool) -> Option<ClaimRules>
     let scopes = claim_names(reader, "token_scopes_claims");
     let roles = claim_name(reader, "token_roles_claim", reader.resolved.text("token_roles_claim"));
     let tenant = claim_name(reader, "token_tenant_claim", reader.resolved.text("token_tenant_claim"));
+    let facts = fact_claims(reader);
     Some(ClaimRules {
         issuer,
         audience,
@@ -246,8 +252,28 @@ fn rules(reader: &mut Reader<'_>, client_is_subject: bool) -> Option<ClaimRules>
         scopes: scopes?,
         roles: roles?,
         tenant: tenant?,
+        facts: facts?,
         client_is_subject,
     })
+}
+
+/// The claims that are facts, by the names of the facts.
+fn fact_claims(reader: &mut Reader<'_>) -> Option<BTreeMap<String, ClaimName>> {
+    let name = "token_fact_claims";
+    let mut claims = BTreeMap::new();
+    for entry in reader.list(name) {
+        let (fact, claim) = entry.split_once('=').unwrap_or((entry, entry));
+        if !is_claim_name(fact) {
+            reader
+                .fault(name, &format!("must have names of lower case letters, digits and `_`, not `{fact}`"));
+            return None;
+        }
+        if claims.insert(format!("{CLAIM}{fact}"), claim_name(reader, name, claim)?).is_some() {
+            reader.fault(name, &format!("must have `{fact}` once"));
+            return None;
+        }
+    }
+    Some(claims)
 }
 
 fn claim_names(reader: &mut Reader<'_>, name: &str) -> Option<Vec<ClaimName>> {

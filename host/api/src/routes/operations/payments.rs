@@ -70,6 +70,7 @@ fn parse_submission(caller: &Caller, body: Body<SignOperationRequest>) -> Result
     Ok(Submit {
         tenant: submitter.tenant(),
         submitter,
+        claims: caller.principal.facts(),
         idempotency_key: Some(request.idempotency_key),
         intent,
         body_digest,

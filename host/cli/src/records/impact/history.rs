@@ -5,7 +5,7 @@ use gateway_domain::intent::{self, Intent, OperationType};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::key::transitions::{self, Keys};
 use gateway_domain::operation::{Change, Event, Operation, replay};
-use gateway_domain::policy::facts::{PENDING_COUNT, Rules, facts_for};
+use gateway_domain::policy::facts::{CLAIM, PENDING_COUNT, Rules, facts_for};
 use gateway_domain::policy::paid::PROOFS_MAX;
 use gateway_domain::policy::spending::{Parties, Party, Sum, WINDOWS, minute};
 use gateway_domain::policy::{Facts, Input, Moment, Paid, SpendingTotals, document};
@@ -253,7 +253,7 @@ pub(super) fn standing(name: &str, decision: &RecordedDecision) -> Standing {
     let may_lack_key = matches!(intent, Intent::KeyCreate(_)) && *moment == Moment::Approval;
     let is_known = if name.starts_with("key.") {
         !may_lack_key
-    } else if name == PENDING_COUNT {
+    } else if name == PENDING_COUNT || name.starts_with(CLAIM) {
         !matches!(moment, Moment::Submit | Moment::Preview)
     } else {
         !name.starts_with(document::PREFIX)

@@ -89,6 +89,21 @@ fn introspection_in_production_needs_issuer_and_audience() {
 }
 
 #[test]
+fn claims_that_are_facts_have_names_of_their_own() {
+    let claims = "department, cost_center=/org/cc,uri=https://bank.example/a=b";
+    let Ok(Auth::Jwks { rules, .. }) = auth(&[&JWKS[..], &[("TOKEN_FACT_CLAIMS", claims)]].concat()) else {
+        panic!()
+    };
+    let expected = [
+        ("claim.cost_center", "/org/cc"),
+        ("claim.department", "department"),
+        ("claim.uri", "https://bank.example/a=b"),
+    ];
+    let expected = expected.map(|(fact, claim)| (fact.to_owned(), claim.parse().unwrap()));
+    assert_eq!(rules.facts, expected.into());
+}
+
+#[test]
 fn setting_of_another_mode_is_refused() {
     let all = [&HEADERS[1..], &JWKS[1..], &INTROSPECTION[1..]].concat();
     let more = [
@@ -99,7 +114,7 @@ fn setting_of_another_mode_is_refused() {
     ];
     let claims = ["TOKEN_CLIENT_CLAIMS", "TOKEN_SCOPES_CLAIMS", "TOKEN_ROLES_CLAIM", "TOKEN_TENANT_CLAIM"];
     let claims = claims.map(|name| (name, "c"));
-    let all = [&all[..], &more, &claims].concat();
+    let all = [&all[..], &more, &claims, &[("TOKEN_FACT_CLAIMS", "c")]].concat();
     assert_eq!(all.len(), MODES_OF_SETTINGS.len());
     for mode in [&[("AUTH_MODE", "bypass")][..], &HEADERS, &JWKS, &INTROSPECTION] {
         let (_, chosen) = mode[0];
@@ -141,6 +156,11 @@ fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
         (&JWKS, "TOKEN_SCOPES_CLAIMS", "scope,/"),
         (&JWKS, "TOKEN_ROLES_CLAIM", ""),
         (&JWKS, "TOKEN_TENANT_CLAIM", "/"),
+        (&JWKS, "TOKEN_FACT_CLAIMS", "Department"),
+        (&JWKS, "TOKEN_FACT_CLAIMS", "cost.center=cc"),
+        (&JWKS, "TOKEN_FACT_CLAIMS", "=cc"),
+        (&JWKS, "TOKEN_FACT_CLAIMS", "cc="),
+        (&JWKS, "TOKEN_FACT_CLAIMS", "cc,cc=other"),
         (&INTROSPECTION, "INTROSPECTION_URL", "https://user:secret@issuer.example/"),
     ] {
         let others: Vec<_> = mode.iter().copied().filter(|(other, _)| *other != name).collect();

@@ -217,8 +217,10 @@ fn settings_are_uncertain_and_facts_of_no_event_are_unknown() {
     }
     assert_eq!(standing("deployment.required_approvals", &at(Moment::Submit)), Standing::Uncertain);
     assert_eq!(standing("document.rates", &at(Moment::Submit)), Standing::Unknown);
-    let pending = [Moment::Submit, Moment::Admission].map(|moment| standing(PENDING_COUNT, &at(moment)));
-    assert_eq!(pending, [Standing::Unknown, Standing::Computed]);
+    for claimed in [PENDING_COUNT, "claim.department"] {
+        let standing = [Moment::Submit, Moment::Admission].map(|moment| standing(claimed, &at(moment)));
+        assert_eq!(standing, [Standing::Unknown, Standing::Computed], "{claimed}");
+    }
     let creation = samples::intent(Kind::KeyCreate, PublicationMode::Manual);
     let mut creation = Log::default().now(AT, creation);
     creation.input.moment = Moment::Approval;
