@@ -59,12 +59,16 @@ CREATE TABLE share (
     -- What made it.
     operation_id TEXT NOT NULL,
     attempt INTEGER NOT NULL CHECK (attempt > 0),
+    -- When the node staged it, and when it began to use it, by its own clock.
+    made_at_ms INTEGER NOT NULL,
+    used_since_ms INTEGER,
     epoch_root TEXT NOT NULL,
     public_keys BLOB NOT NULL,
     -- Sealed for this node, key and epoch: moved to another row, it does not open.
     secret BLOB,
     PRIMARY KEY (key_id, epoch),
-    CHECK ((secret IS NULL) = (state = 'erased'))
+    CHECK ((secret IS NULL) = (state = 'erased')),
+    CHECK ((used_since_ms IS NULL) = (state = 'staged'))
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX share_active ON share (key_id) WHERE state = 'active';

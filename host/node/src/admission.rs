@@ -7,7 +7,7 @@ pub(crate) mod policy;
 pub(crate) mod verify;
 
 use crate::admission::approvals::check_registered;
-use crate::admission::policy::{Proven, check_facts, check_spending, document_refused};
+use crate::admission::policy::{Held, Proven, check_facts, check_spending, document_refused};
 use crate::admission::verify::{check_generation, check_named_key, verify};
 use crate::call::AdmitRequest;
 use crate::error::{NodeError, Stop, discarded, other_decision};
@@ -30,7 +30,6 @@ use gateway_domain::time::EpochMs;
 use gateway_policy::{Standing, TrustedBundle};
 use gateway_spending::documents;
 use gateway_sqlite::Connection;
-use gateway_threshold::PublicKeys;
 use std::sync::Arc;
 
 impl Node {
@@ -141,12 +140,13 @@ impl Transact for StoreAdmission {
             let payments = || self.generations.payments(decision.epoch_root, decision.key_id, keys);
             check_generation(&request.intent, decision, keys, payments)?;
         }
-        let proven = check_facts(&self.config.settings, &self.statement, keys.as_deref(), Some(self.now))?;
+        let held = Held::of(held, keys.as_deref());
+        let proven = check_facts(&self.config.settings, &self.statement, held, Some(self.now))?;
         let (standing, kept) =
             store::bundles::check_standing(conn, decision.bundle_hash, self.is_pinned, self.now).await?;
         let marks = documents::Marks::load(conn).await?;
         let raised = marks.raised(&proven.documents, self.now).map_err(|error| document_refused(&error))?;
-        self.check_spending(conn, keys.as_deref(), proven).await?;
+        self.check_spending(conn, held, proven).await?;
         raised.store(conn).await?;
         if standing == Standing::Rises {
             store::bundles::activate(conn, decision.bundle_hash, &kept, self.now).await?;
@@ -176,13 +176,13 @@ impl StoreAdmission {
     async fn check_spending(
         &self,
         conn: &mut Connection,
-        keys: Option<&PublicKeys>,
+        held: Option<Held<'_>>,
         proven: Proven,
     ) -> Result<(), Stop> {
         let parties = self.parties().and_then(|(parties, _)| self.bundle.evaluator().read_parties(parties));
         let Some(parties) = parties else { return Ok(()) };
         let totals = gateway_spending::read(conn, &parties, self.now, None).await?;
         let Self { config, bundle, statement, now, .. } = self;
-        Ok(check_spending(&config.settings, bundle, statement, keys, proven, &totals, *now)?)
+        Ok(check_spending(&config.settings, bundle, statement, held, proven, &totals, *now)?)
     }
 }

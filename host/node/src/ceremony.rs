@@ -193,6 +193,7 @@ impl Node {
             epoch: target.epoch.clone(),
             operation_id: call.effect.operation,
             attempt: call.effect.attempt,
+            made_at: self.now(),
             root,
             public_keys,
             secret: share.to_secret_bytes(),

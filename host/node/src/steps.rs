@@ -242,7 +242,8 @@ impl Step {
             self.check_receipts(&target.participants, &staged, &commit.staged)?;
             // Of two operations that were admitted for the same generation, only one can be promoted.
             gate::check_generation(&admitted.statement, self.chain.participant, &admitted.key)?;
-            vault::promote(conn, target.key_id, &found.epoch).await?;
+            let now = (self.config.settings.clock)();
+            vault::promote(conn, target.key_id, &found.epoch, now).await?;
         }
         Ok(())
     }

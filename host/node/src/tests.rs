@@ -65,6 +65,7 @@ fn new_share(epoch: &str, operation: u8) -> NewShare {
                 epoch,
                 operation_id: OperationId(hex32(operation)),
                 attempt: 1,
+                made_at: EpochMs(1),
                 public_keys,
                 secret: output.share.unwrap().to_secret_bytes(),
             };
@@ -150,7 +151,7 @@ async fn nonces_are_consumed_once_over_attempts_and_operations() {
     let mut conn = empty_store().await;
     let share = new_share("1", 9);
     vault::stage(&mut conn, &sealing(), &share).await.unwrap();
-    vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
+    vault::promote(&mut conn, KEY, &share.epoch, EpochMs(2)).await.unwrap();
     insert_operation(&mut conn, 1).await;
     insert_operation(&mut conn, 2).await;
     run(consume(1, (0, 2), 7, share.root), &mut conn).await.unwrap();
@@ -211,7 +212,7 @@ async fn no_share_of_an_earlier_decision_leaves_a_readmitted_node() {
     let mut conn = empty_store().await;
     let share = new_share("1", 9);
     vault::stage(&mut conn, &sealing(), &share).await.unwrap();
-    vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
+    vault::promote(&mut conn, KEY, &share.epoch, EpochMs(2)).await.unwrap();
     insert_operation(&mut conn, 1).await;
     let readmitted = Some(Readmission { log_index: 0, at_ms: EpochMs(5) });
     let mut log = log(&mut conn).await;
@@ -234,10 +235,10 @@ async fn no_share_leaves_under_an_inactive_epoch() {
         "before its promotion"
     );
     vault::stage(&mut conn, &sealing(), &first).await.unwrap();
-    vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
+    vault::promote(&mut conn, KEY, &first.epoch, EpochMs(2)).await.unwrap();
     vault::stage(&mut conn, &sealing(), &second).await.unwrap();
     run(consume(1, (0, 1), 7, first.root), &mut conn).await.unwrap();
-    vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
+    vault::promote(&mut conn, KEY, &second.epoch, EpochMs(2)).await.unwrap();
     assert_eq!(
         code(run(consume(1, (0, 2), 8, first.root), &mut conn).await),
         Code::EpochConflict,
@@ -252,14 +253,15 @@ async fn a_share_is_staged_active_retired_and_erased() {
     vault::stage(&mut conn, &sealing(), &first).await.unwrap();
     assert!(active(&mut conn).await.is_none());
     assert!(!view(&mut conn).await.key.is_known);
-    vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
+    vault::promote(&mut conn, KEY, &first.epoch, EpochMs(2)).await.unwrap();
     assert!(view(&mut conn).await.key.is_known);
     let held = active(&mut conn).await.unwrap();
+    assert_eq!(held.used, Some((EpochMs(1), EpochMs(2))), "made, and used since");
     let keys = held.decode(KEY).unwrap();
     let secret = vault::load_share(&mut conn, &sealing(), KEY, &held.epoch, &keys).await.unwrap();
     assert_eq!(*secret.to_secret_bytes(), *first.secret);
     vault::stage(&mut conn, &sealing(), &second).await.unwrap();
-    vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
+    vault::promote(&mut conn, KEY, &second.epoch, EpochMs(2)).await.unwrap();
     assert_eq!(active(&mut conn).await.unwrap().epoch, second.epoch);
     assert!(
         vault::load_share(&mut conn, &sealing(), KEY, &held.epoch, &keys).await.is_err(),
@@ -282,7 +284,7 @@ async fn public_keys_changed_in_the_file_are_rejected() {
     let mut conn = empty_store().await;
     let (mine, other) = (new_share("1", 9), new_share("1", 10));
     vault::stage(&mut conn, &sealing(), &mine).await.unwrap();
-    vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
+    vault::promote(&mut conn, KEY, &mine.epoch, EpochMs(2)).await.unwrap();
     let sql = "UPDATE share SET public_keys = ?1";
     conn.run(sql, &[other.public_keys.as_slice().into()]).await.unwrap();
     let refused = active(&mut conn).await.unwrap().decode(KEY).unwrap_err();
@@ -295,7 +297,7 @@ async fn a_share_moved_to_another_key_or_generation_does_not_open() {
         let mut conn = empty_store().await;
         let mine = new_share("1", 9);
         vault::stage(&mut conn, &sealing(), &mine).await.unwrap();
-        vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
+        vault::promote(&mut conn, KEY, &mine.epoch, EpochMs(2)).await.unwrap();
         let keys = active(&mut conn).await.unwrap().decode(KEY).unwrap();
         let sql = format!("UPDATE share SET {column} = '{value}'");
         conn.run(&sql, &[]).await.unwrap();
@@ -385,7 +387,8 @@ async fn a_share_must_match_the_last_step_of_its_operation() {
         ),
         (EffectStep::Discard, "active", Some("the operation that made it has made no share")),
     ] {
-        let sql = "UPDATE operation SET stage = ?1;\nUPDATE share SET state = ?2, row_hash = NULL";
+        let sql = "UPDATE operation SET stage = ?1;\n\
+                   UPDATE share SET state = ?2, used_since_ms = iif(?2 = 'staged', NULL, 2), row_hash = NULL";
         conn.run(sql, &[operation::stage_of(step).into(), state.into()]).await.unwrap();
         assert_eq!(findings(&mut conn).await, what.into_iter().collect::<Vec<_>>(), "{step:?}, {state}");
     }

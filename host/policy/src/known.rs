@@ -9,6 +9,7 @@
 //! | `time.now_ms` | within [`CLOCK_SKEW_MS`] of the verifier's clock, while the decision is being made |
 //! | `time.date.ZONE`, `time.weekday.ZONE`, `time.hour.ZONE` | what follows from the `time.now_ms` that was read |
 //! | `key.epoch`, `key.threshold`, `key.roster` | those of the key: see [`KnownKey`] |
+//! | `key.profile`, `key.epoch_since_ms` | what the verifier's own share says: see [`Shares`] |
 //! | `key.state` | a state in which a key signs |
 //! | `signature.taproot_merkle_root` | that of the intent |
 //! | `recipient.*` | what the proofs say that the verifier verified; absent without proofs |
@@ -62,6 +63,18 @@ pub struct KnownKey<'a> {
     threshold: u16,
     /// The holders' indices, ascending, separated by commas.
     roster: String,
+    /// `None` for a node that holds no share of the generation: those that do compare it.
+    shares: Option<Shares<'a>>,
+}
+
+/// A generation of shares, as one that it belongs to knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares<'a> {
+    /// The signature profile.
+    pub profile: &'a str,
+    /// The times between which it was decided that the generation replaces the one before it: when this share was made, and when it was
+    /// first used; `None` for a key without a generation. A fact may be [`CLOCK_SKEW_MS`] outside.
+    pub decided: Option<(EpochMs, EpochMs)>,
 }
 
 /// Why an evaluation does not count for a verifier.
@@ -105,15 +118,25 @@ pub enum Disagreement {
 impl<'a> KnownKey<'a> {
     /// A key with these holders, ascending.
     #[must_use]
-    pub fn new(epoch: &'a EpochName, threshold: u16, holders: impl IntoIterator<Item = u16>) -> Self {
+    pub fn new(
+        epoch: &'a EpochName,
+        threshold: u16,
+        holders: impl IntoIterator<Item = u16>,
+        shares: Option<Shares<'a>>,
+    ) -> Self {
         let roster = holders.into_iter().map(|holder| holder.to_string()).collect::<Vec<_>>().join(",");
-        Self { epoch, threshold, roster }
+        Self { epoch, threshold, roster, shares }
     }
 
     /// This key.
     #[must_use]
     pub fn of(key: &'a CustodyKey) -> Self {
-        Self::new(&key.epoch.name, key.threshold.0, key.participants.iter().map(|holder| holder.0))
+        let shares = Shares {
+            profile: &key.signature_profile,
+            decided: key.epoch_since_ms.map(|since| (since, since)),
+        };
+        let holders = key.participants.iter().map(|holder| holder.0);
+        Self::new(&key.epoch.name, key.threshold.0, holders, Some(shares))
     }
 }
 
@@ -181,10 +204,13 @@ impl Known<'_> {
     #[must_use]
     pub(crate) fn facts(&self) -> Vec<(String, String)> {
         let mut facts = Vec::from(self.rules.facts());
-        if let Some(KnownKey { epoch, threshold, roster }) = &self.key {
+        if let Some(KnownKey { epoch, threshold, roster, shares }) = &self.key {
             facts.push(("key.epoch", epoch.0.clone()));
             facts.push(("key.threshold", threshold.to_string()));
             facts.push(("key.roster", roster.clone()));
+            facts.extend(shares.map(|shares| ("key.profile", shares.profile.to_owned())));
+            let decided = shares.and_then(|shares| shares.decided);
+            facts.extend(decided.map(|(_, latest)| ("key.epoch_since_ms", latest.0.to_string())));
         }
         let root = merkle_root(self.intent.signing_terms());
         facts.extend(root.map(|root| ("signature.taproot_merkle_root", root.into_owned())));
@@ -209,6 +235,21 @@ impl Known<'_> {
             "key.epoch" => value == key.map(|key| key.epoch.0.as_str()),
             "key.threshold" => value == key.map(|key| key.threshold.to_string()).as_deref(),
             "key.roster" => value == key.map(|key| key.roster.as_str()),
+            "key.profile" => match key.map(|key| key.shares) {
+                None => value.is_none(),
+                Some(None) => value.is_some(),
+                Some(Some(shares)) => value == Some(shares.profile),
+            },
+            "key.epoch_since_ms" => match key.map(|key| key.shares) {
+                Some(None) => number(value).is_some(),
+                Some(Some(Shares { decided: Some((made, used)), .. })) => {
+                    number(value).is_some_and(|since| {
+                        made <= EpochMs(since).plus_ms(CLOCK_SKEW_MS)
+                            && since <= used.plus_ms(CLOCK_SKEW_MS).0
+                    })
+                }
+                None | Some(Some(_)) => value.is_none(),
+            },
             "key.state" => match (key, value) {
                 (Some(_), Some(state)) => signs(state),
                 (None, None) => true,
@@ -269,6 +310,8 @@ mod tests {
     use std::sync::LazyLock;
 
     const NOW: EpochMs = EpochMs(1_000_000);
+    const SHARES: Shares<'_> =
+        Shares { profile: "frost-ed25519-sha512", decided: Some((EpochMs(500_000), EpochMs(600_000))) };
 
     fn sample(kind: Kind) -> Intent {
         intent(kind, PublicationMode::Manual)
@@ -280,7 +323,7 @@ mod tests {
         let permitted_recipients = "acct-2, acct-3".to_owned();
         Known {
             rules: Rules { permitted_recipients, required_approvals: 2, separation_of_duties: true },
-            key: Some(KnownKey::new(epoch, 2, [0, 1, 2])),
+            key: Some(KnownKey::new(epoch, 2, [0, 1, 2], Some(SHARES))),
             intent,
             submitter: &SUBMITTER,
             approvals: &[],
@@ -335,6 +378,12 @@ mod tests {
                 ("key.epoch", &[Some("7")], &[Some("8"), Some(""), None]),
                 ("key.threshold", &[Some("2")], &[Some("1"), Some("02"), None]),
                 ("key.roster", &[Some("0,1,2")], &[Some("0,1"), Some("0,1,2,3"), None]),
+                ("key.profile", &[Some(SHARES.profile)], &[Some("frost-secp256k1-sha256-tr"), None]),
+                (
+                    "key.epoch_since_ms",
+                    &[Some("200000"), Some("550000"), Some("900000")],
+                    &[Some("199999"), Some("900001"), Some("now"), None],
+                ),
                 (
                     "key.state",
                     &[Some("active"), Some("refreshing"), Some("rotating")],
@@ -418,6 +467,21 @@ mod tests {
                 ("key.state", without, &[Some("active"), Some("creating")]),
                 ("velocity.account.24h.units", without, &[Some("0")]),
             ],
+        );
+        let (profile, since) = (&[Some(SHARES.profile)][..], &[Some("1")][..]);
+        let of = |shares| Some(KnownKey::new(&epoch, 2, [0, 1, 2], shares));
+        check(
+            &Known { key: of(Some(Shares { decided: None, ..SHARES })), ..known(&creation, &epoch) },
+            &[("key.profile", profile, without), ("key.epoch_since_ms", without, since)],
+        );
+        check(
+            &Known { key: None, ..known(&creation, &epoch) },
+            &[("key.profile", without, profile), ("key.epoch_since_ms", without, since)],
+        );
+        // A node without a share cannot compare them.
+        check(
+            &Known { key: of(None), ..known(&creation, &epoch) },
+            &[("key.profile", profile, without), ("key.epoch_since_ms", since, &[Some("x"), None])],
         );
         let mut action = sample(Kind::AssetAction);
         if let Intent::AssetAction(action) = &mut action {

@@ -48,7 +48,7 @@ pub use bundle::EngineError;
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 pub use engine::PolicyEngine;
 pub use evaluator::{Evaluator, RetainedInstance};
-pub use known::{Disagreement, Known, KnownKey};
+pub use known::{Disagreement, Known, KnownKey, Shares};
 pub use offer::{
     BUNDLE_SUPERSEDED, BUNDLE_UNKNOWN, BundleOffer, OFFER_BODY_BYTES_MAX, OfferBundleRequest, OfferFault,
 };

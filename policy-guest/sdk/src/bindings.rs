@@ -2287,7 +2287,9 @@ pub mod svc {
             /// - `deployment.required_approvals`: decimal
             /// - `deployment.separation_of_duties`: `true` or `false`
             /// - `document.NAME`: lowercase hexadecimal, the SHA-256 of the signed document that `svc:bundle/documents` has by this name
-            /// - `key.state`, `key.epoch`, `key.threshold`, `key.roster`: absent while the key does not exist
+            /// - `key.state`, `key.profile`, `key.epoch`, `key.threshold`, `key.roster`: absent while the key does not exist
+            /// - `key.epoch_since_ms`: decimal, when these shares replaced the ones before them: the time of the last refresh, reshare or
+            ///   recovery, else of the key's generation
             /// - `time.now_ms`: decimal, the gateway's clock
             /// - `time.date.ZONE`, `time.weekday.ZONE`, `time.hour.ZONE`: `2026-10-25`, `sunday` and `2` in a zone of the IANA time zone
             ///   database, such as `time.weekday.Europe/Zurich`; each is computed from `time.now_ms`, which is recorded with it

@@ -61,11 +61,13 @@ crate::words! {
 }
 
 /// The facts that each verifier knows for itself.
-const OWN: [&str; 9] = [
+const OWN: [&str; 11] = [
     "deployment.permitted_recipients",
     "deployment.required_approvals",
     "deployment.separation_of_duties",
     "key.epoch",
+    "key.epoch_since_ms",
+    "key.profile",
     "key.roster",
     "key.state",
     "key.threshold",
@@ -213,20 +215,23 @@ pub fn facts_for(
     now: EpochMs,
 ) -> Facts {
     let deployment = rules.facts().into_iter().chain([("time.now_ms", now.0.to_string())]);
-    let key = key.map(|key| {
+    let of_key = key.map(|key| {
         [
             ("key.state", key.state.as_str().to_owned()),
+            ("key.profile", key.signature_profile.clone()),
             ("key.epoch", key.epoch.name.0.clone()),
             ("key.threshold", key.threshold.0.to_string()),
             ("key.roster", roster_text(key)),
         ]
     });
+    let since =
+        key.and_then(|key| key.epoch_since_ms).map(|since| ("key.epoch_since_ms", since.0.to_string()));
     let taproot = terms.and_then(|terms| terms.taproot).map(|Taproot { merkle_root }| {
         let root = merkle_root.map_or("none".to_owned(), |root| root.to_string());
         ("signature.taproot_merkle_root", root)
     });
     let totals = totals.into_iter().flat_map(SpendingTotals::facts);
-    let of_request = key.into_iter().flatten().chain(taproot);
+    let of_request = of_key.into_iter().flatten().chain(since).chain(taproot);
     let named = |(name, value)| (Cow::Borrowed(name), value);
     Facts::from_pairs(deployment.chain(of_request).map(named).chain(totals))
 }

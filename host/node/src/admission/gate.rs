@@ -1,6 +1,6 @@
 //! The checks of a call against the stored operation: order, validity of the decision, and the key's generation.
 
-use crate::admission::policy::check_facts;
+use crate::admission::policy::{Held, check_facts};
 use crate::admission::verify::{check_named_key, verify};
 use crate::call::{Call, Subject};
 use crate::error::{
@@ -115,7 +115,8 @@ impl Node {
         if let Some(keys) = keys.as_deref() {
             check_named_key(&statement.request.intent, keys)?;
         }
-        check_facts(&self.config.settings, statement, keys.as_deref(), None)?;
+        let held = Held::of(generation, keys.as_deref());
+        check_facts(&self.config.settings, statement, held, None)?;
         Ok(generation)
     }
 }

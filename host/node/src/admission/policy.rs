@@ -7,6 +7,7 @@ use crate::error::{NodeError, NodeRejection, policy_refused};
 use crate::node::Node;
 use crate::settings::NodeSettings;
 use crate::store::operation::AdmittedRequest;
+use crate::store::vault::Generation;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::intent::Intent;
 use gateway_domain::policy::document::{self, DocumentError};
@@ -14,7 +15,7 @@ use gateway_domain::policy::facts::Rules;
 use gateway_domain::policy::paid::Paying;
 use gateway_domain::policy::{Outcome, Paid, SignedDocument, SpendingTotals};
 use gateway_domain::time::EpochMs;
-use gateway_policy::{Disagreement, Known, KnownKey, RepeatError, TotalsError, TrustedBundle};
+use gateway_policy::{Disagreement, Known, KnownKey, RepeatError, Shares, TotalsError, TrustedBundle};
 use gateway_threshold::PublicKeys;
 use gateway_threshold::derive::Derivation;
 use std::sync::Arc;
@@ -107,7 +108,7 @@ fn disagreement(error: Disagreement) -> NodeRejection {
 pub(crate) fn check_facts(
     settings: &NodeSettings,
     statement: &AdmittedRequest,
-    held: Option<&PublicKeys>,
+    held: Option<Held<'_>>,
     now: Option<EpochMs>,
 ) -> Result<Proven, NodeRejection> {
     let paid = paid(settings, statement, held)?;
@@ -116,6 +117,21 @@ pub(crate) fn check_facts(
     let known = known(settings, statement, held, paid, documents.clone(), now);
     known.check_facts(&policy.facts).map_err(disagreement)?;
     Ok(Proven { paid, documents })
+}
+
+/// The generation of a key that the node holds a share of.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a> {
+    pub(crate) keys: &'a PublicKeys,
+    /// When the node made its share, and when it began to use it.
+    used: Option<(EpochMs, EpochMs)>,
+}
+
+impl<'a> Held<'a> {
+    /// The node's generation, with its decoded public keys.
+    pub(crate) fn of(generation: Option<&Generation>, keys: Option<&'a PublicKeys>) -> Option<Self> {
+        Some(Self { keys: keys?, used: generation?.used })
+    }
 }
 
 /// What the facts of an evaluation that came with signed statements rest on.
@@ -128,10 +144,10 @@ pub(crate) struct Proven {
 fn paid(
     settings: &NodeSettings,
     AdmittedRequest { request, decision }: &AdmittedRequest,
-    held: Option<&PublicKeys>,
+    held: Option<Held<'_>>,
 ) -> Result<Option<Paid>, NodeRejection> {
     let signing_key = |intent: &Intent, _: &AdmissionDecision| {
-        let keys = held?;
+        let keys = held?.keys;
         let payments = || Derivation::of(keys)?.payments(decision.key_id.0.as_bytes());
         let derived = derivation(intent, keys, payments).ok()??;
         Some(format!("{}:{}", keys.profile(), derived.public_key_hex))
@@ -150,7 +166,7 @@ fn paid(
 fn known<'a>(
     settings: &NodeSettings,
     AdmittedRequest { request, decision }: &'a AdmittedRequest,
-    held: Option<&PublicKeys>,
+    held: Option<Held<'a>>,
     paid: Option<Paid>,
     documents: Vec<Arc<SignedDocument>>,
     now: Option<EpochMs>,
@@ -169,14 +185,17 @@ fn known<'a>(
 }
 
 /// The key of a decision whose generation was checked. `held` are the public keys of the node's share, if it holds one.
-fn known_key<'a>(decision: &'a AdmissionDecision, held: Option<&PublicKeys>) -> Option<KnownKey<'a>> {
+fn known_key<'a>(decision: &'a AdmissionDecision, held: Option<Held<'a>>) -> Option<KnownKey<'a>> {
     let epoch = &decision.epoch;
     match (held, &decision.holders) {
-        (Some(keys), _) => {
-            Some(KnownKey::new(epoch, keys.threshold(), keys.verifying_shares().keys().copied()))
+        (Some(Held { keys, used }), _) => {
+            let shares = Shares { profile: keys.profile().name(), decided: used };
+            let holders = keys.verifying_shares().keys().copied();
+            Some(KnownKey::new(epoch, keys.threshold(), holders, Some(shares)))
         }
         (None, Some(holders)) => {
-            Some(KnownKey::new(epoch, decision.threshold.0, holders.iter().map(|holder| holder.0)))
+            let holders = holders.iter().map(|holder| holder.0);
+            Some(KnownKey::new(epoch, decision.threshold.0, holders, None))
         }
         (None, None) => None,
     }
@@ -187,7 +206,7 @@ pub(crate) fn check_spending(
     settings: &NodeSettings,
     bundle: &TrustedBundle,
     statement: &AdmittedRequest,
-    held: Option<&PublicKeys>,
+    held: Option<Held<'_>>,
     Proven { paid, documents }: Proven,
     totals: &SpendingTotals,
     now: EpochMs,

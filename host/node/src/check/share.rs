@@ -29,6 +29,8 @@ impl Checker<'_> {
             state,
             operation_id: &operation_id,
             attempt,
+            made_at_ms: row.integer("made_at_ms").ok_or("`made_at_ms` is not a number")?,
+            used_since_ms: row.integer("used_since_ms"),
             epoch_root: &root.to_string(),
         };
         check_hash(row, stored.hash())?;

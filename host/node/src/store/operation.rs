@@ -99,7 +99,7 @@ impl View {
         key_id: Option<KeyId>,
     ) -> Result<Self, Stop> {
         let sql = "SELECT o.admission_hash, o.stage, o.head, t.body AS statement, e.content, e.transition_hash, \
-                   s.epoch, s.epoch_root, s.public_keys, \
+                   s.epoch, s.epoch_root, s.public_keys, s.made_at_ms, s.used_since_ms, \
                    EXISTS (SELECT 1 FROM share k \
                            WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state <> 'staged') AS is_known, \
                    (SELECT k.epoch_root FROM share k \

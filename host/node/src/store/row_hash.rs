@@ -103,6 +103,8 @@ pub(crate) struct Share<'a> {
     pub(crate) state: &'a str,
     pub(crate) operation_id: &'a str,
     pub(crate) attempt: u32,
+    pub(crate) made_at_ms: i64,
+    pub(crate) used_since_ms: Option<i64>,
     pub(crate) epoch_root: &'a str,
 }
 

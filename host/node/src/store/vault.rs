@@ -5,15 +5,19 @@
 //! erased after it was made.
 
 use crate::error::{Code, NodeError, NodeRejection, Stop};
-use crate::store::columns::parse_hash;
+use crate::store::columns::{integer, parse_hash};
 use crate::store::row_hash;
 use crate::store::sealing::Sealing;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
+use gateway_domain::time::EpochMs;
 use gateway_sqlite::{Connection, Row};
 use gateway_threshold::{KeyShare, PublicKeys};
 use std::fmt;
 use zeroize::Zeroizing;
+
+/// The columns that a [`Generation`] is read from.
+const COLUMNS: &str = "epoch, epoch_root, public_keys, made_at_ms, used_since_ms";
 
 /// The public part of one generation of a key.
 #[derive(Clone, Debug)]
@@ -22,18 +26,23 @@ pub(crate) struct Generation {
     pub(crate) root: Hex32,
     /// [`PublicKeys`], encoded. [`Generations`](crate::Generations) caches decoded ones.
     package: Vec<u8>,
+    /// When this node staged its share, and when it began to use it; `None` for one of which it does not use a share.
+    pub(crate) used: Option<(EpochMs, EpochMs)>,
 }
 
 impl Generation {
     pub(crate) const fn new(epoch: EpochName, root: Hex32, package: Vec<u8>) -> Self {
-        Self { epoch, root, package }
+        Self { epoch, root, package, used: None }
     }
 
-    /// Reads the columns `epoch`, `epoch_root` and `public_keys`. `None` when they are null.
+    /// Reads the columns of [`COLUMNS`]. `None` when they are null.
     pub(crate) fn read(row: &Row) -> Result<Option<Self>, Stop> {
         let Some(epoch) = row.get("epoch")? else { return Ok(None) };
         let (root, package) = (parse_hash(row.get::<&str>("epoch_root")?)?, row.get("public_keys")?);
-        Ok(Some(Self { epoch: EpochName(epoch), root, package }))
+        let time = |at: i64| EpochMs(at.unsigned_abs());
+        let (made, used): (i64, Option<i64>) = (row.get("made_at_ms")?, row.get("used_since_ms")?);
+        let used = used.map(|used| (time(made), time(used)));
+        Ok(Some(Self { epoch: EpochName(epoch), root, package, used }))
     }
 
     /// Checks the public keys against the root, and decodes them.
@@ -53,6 +62,7 @@ pub(crate) struct NewShare {
     pub(crate) epoch: EpochName,
     pub(crate) operation_id: OperationId,
     pub(crate) attempt: u32,
+    pub(crate) made_at: EpochMs,
     pub(crate) root: Hex32,
     pub(crate) public_keys: Vec<u8>,
     pub(crate) secret: Zeroizing<Vec<u8>>,
@@ -73,9 +83,9 @@ pub(crate) async fn load_staged(
     operation_id: OperationId,
     attempt: u32,
 ) -> Result<Option<Generation>, Stop> {
-    let sql = "SELECT epoch, epoch_root, public_keys FROM share \
-               WHERE operation_id = ?1 AND attempt = ?2 AND state = 'staged'";
-    let row = conn.row(sql, &[operation_id.to_string().into(), attempt.into()]).await?;
+    let sql =
+        format!("SELECT {COLUMNS} FROM share WHERE operation_id = ?1 AND attempt = ?2 AND state = 'staged'");
+    let row = conn.row(&sql, &[operation_id.to_string().into(), attempt.into()]).await?;
     row.as_ref().map_or(Ok(None), Generation::read)
 }
 
@@ -94,9 +104,8 @@ pub(crate) async fn load_promoted(
     key_id: KeyId,
     epoch: &EpochName,
 ) -> Result<Option<Generation>, Stop> {
-    let sql = "SELECT epoch, epoch_root, public_keys FROM share \
-               WHERE key_id = ?1 AND epoch = ?2 AND state <> 'staged'";
-    let row = conn.row(sql, &[key_id.to_string().into(), epoch.0.as_str().into()]).await?;
+    let sql = format!("SELECT {COLUMNS} FROM share WHERE key_id = ?1 AND epoch = ?2 AND state <> 'staged'");
+    let row = conn.row(&sql, &[key_id.to_string().into(), epoch.0.as_str().into()]).await?;
     row.as_ref().map_or(Ok(None), Generation::read)
 }
 
@@ -126,8 +135,8 @@ pub(crate) async fn load_share(
 
 /// The generation that the node signs with; `None` if it has none.
 pub(crate) async fn load_active(conn: &mut Connection, key_id: KeyId) -> Result<Option<Generation>, Stop> {
-    let sql = "SELECT epoch, epoch_root, public_keys FROM share WHERE key_id = ?1 AND state = 'active'";
-    let row = conn.row(sql, &[key_id.to_string().into()]).await?;
+    let sql = format!("SELECT {COLUMNS} FROM share WHERE key_id = ?1 AND state = 'active'");
+    let row = conn.row(&sql, &[key_id.to_string().into()]).await?;
     row.as_ref().map_or(Ok(None), Generation::read)
 }
 
@@ -185,18 +194,21 @@ pub(crate) async fn stage(
         state: "staged",
         operation_id: &operation_id,
         attempt: new_share.attempt,
+        made_at_ms: integer(new_share.made_at.0),
+        used_since_ms: None,
         epoch_root: &root,
     };
     let sql = "DELETE FROM share WHERE key_id = ?1 AND epoch = ?2;\n\
                INSERT INTO share \
-               (key_id, epoch, state, operation_id, attempt, epoch_root, public_keys, secret, row_hash) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+               (key_id, epoch, state, operation_id, attempt, made_at_ms, epoch_root, public_keys, secret, row_hash) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     let bound = [
         row.key_id.into(),
         row.epoch.into(),
         row.state.into(),
         row.operation_id.into(),
         row.attempt.into(),
+        row.made_at_ms.into(),
         row.epoch_root.into(),
         new_share.public_keys.as_slice().into(),
         sealed.as_slice().into(),
@@ -207,23 +219,30 @@ pub(crate) async fn stage(
 
 /// Makes a staged generation active, and retires the one that was active. Shares that other operations staged before are deleted:
 /// they can no longer be promoted.
-pub(crate) async fn promote(conn: &mut Connection, key_id: KeyId, epoch: &EpochName) -> Result<(), Stop> {
-    change_state(conn, key_id, ("active", "retired"), |_, _| true).await?;
-    change_state(conn, key_id, ("staged", "active"), |name, _| name == epoch.0).await?;
+pub(crate) async fn promote(
+    conn: &mut Connection,
+    key_id: KeyId,
+    epoch: &EpochName,
+    now: EpochMs,
+) -> Result<(), Stop> {
+    change_state(conn, key_id, ("active", "retired"), None, |_, _| true).await?;
+    change_state(conn, key_id, ("staged", "active"), Some(now), |name, _| name == epoch.0).await?;
     let sql = "DELETE FROM share WHERE key_id = ?1 AND state = 'staged'";
     Ok(conn.run(sql, &[key_id.to_string().into()]).await?)
 }
 
 /// Changes the state of a key's generations. `is_selected` gets the epoch name and root of each generation in state `from`. The
-/// state `erased` also deletes the secret.
+/// state `erased` also deletes the secret. `used_since` is of a generation that becomes active.
 async fn change_state(
     conn: &mut Connection,
     key_id: KeyId,
     (from, to): (&str, &str),
+    used_since: Option<EpochMs>,
     is_selected: impl Fn(&str, &str) -> bool,
 ) -> Result<(), Stop> {
     let key_id = key_id.to_string();
-    let sql = "SELECT epoch, operation_id, attempt, epoch_root FROM share WHERE key_id = ?1 AND state = ?2";
+    let sql = "SELECT epoch, operation_id, attempt, made_at_ms, used_since_ms, epoch_root FROM share \
+               WHERE key_id = ?1 AND state = ?2";
     for found in conn.rows(sql, &[key_id.as_str().into(), from.into()]).await? {
         let row = row_hash::Share {
             key_id: &key_id,
@@ -231,14 +250,23 @@ async fn change_state(
             state: to,
             operation_id: found.get("operation_id")?,
             attempt: found.get("attempt")?,
+            made_at_ms: found.get("made_at_ms")?,
+            used_since_ms: used_since
+                .map_or_else(|| found.get("used_since_ms"), |at| Ok(Some(integer(at.0))))?,
             epoch_root: found.get("epoch_root")?,
         };
         if !is_selected(row.epoch, row.epoch_root) {
             continue;
         }
-        let sql = "UPDATE share SET state = ?3, row_hash = ?4, secret = iif(?3 = 'erased', NULL, secret) \
-                   WHERE key_id = ?1 AND epoch = ?2";
-        let bound = [row.key_id.into(), row.epoch.into(), to.into(), row.hash()?.to_string().into()];
+        let sql = "UPDATE share SET state = ?3, row_hash = ?4, used_since_ms = ?5, \
+                   secret = iif(?3 = 'erased', NULL, secret) WHERE key_id = ?1 AND epoch = ?2";
+        let bound = [
+            row.key_id.into(),
+            row.epoch.into(),
+            to.into(),
+            row.hash()?.to_string().into(),
+            row.used_since_ms.into(),
+        ];
         conn.run(sql, &bound).await?;
     }
     Ok(())
@@ -247,12 +275,12 @@ async fn change_state(
 /// Retires this generation if it is active. A later active generation does not change.
 pub(crate) async fn retire(conn: &mut Connection, key_id: KeyId, root: Hex32) -> Result<(), Stop> {
     let root = root.to_string();
-    change_state(conn, key_id, ("active", "retired"), |_, found| found == root).await
+    change_state(conn, key_id, ("active", "retired"), None, |_, found| found == root).await
 }
 
 /// Deletes the secrets of all generations of the key that are retired. The rows stay, with their public keys.
 pub(crate) async fn erase_retired(conn: &mut Connection, key_id: KeyId) -> Result<(), Stop> {
-    change_state(conn, key_id, ("retired", "erased"), |_, _| true).await
+    change_state(conn, key_id, ("retired", "erased"), None, |_, _| true).await
 }
 
 /// Deletes the share that an operation staged.

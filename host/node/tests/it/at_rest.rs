@@ -195,8 +195,8 @@ async fn rewrapped_store_opens_only_under_the_new_key() {
 async fn rewrap_stops_at_a_secret_that_does_not_open() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let moved = hex::encode(sealed_share(&group, 1).await);
-    let sql = "INSERT INTO share (key_id, epoch, state, operation_id, attempt, epoch_root, public_keys, secret) \
-               SELECT key_id, '2', 'staged', operation_id, 2, epoch_root, public_keys, ";
+    let sql = "INSERT INTO share (key_id, epoch, state, operation_id, attempt, made_at_ms, epoch_root, public_keys, secret) \
+               SELECT key_id, '2', 'staged', operation_id, 2, made_at_ms, epoch_root, public_keys, ";
     group.execute_sql(0, &format!("{sql} x'{moved}' FROM share")).await;
     assert_eq!(unavailable(group.nodes[0].rewrap(Arc::new(kek(2))).await), ALTERED);
     let case = group.case(1, asset_action(&[0, 1, 2], 7));

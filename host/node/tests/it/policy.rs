@@ -276,6 +276,8 @@ async fn facts_about_key_time_and_signature_must_be_true() {
     let group = group().await;
     let names = [
         "key.epoch",
+        "key.epoch_since_ms",
+        "key.profile",
         "key.roster",
         "key.state",
         "key.threshold",
@@ -290,6 +292,7 @@ async fn facts_about_key_time_and_signature_must_be_true() {
     let mut intent = paying("acct-2", 12_500);
     let Intent::Payment(paid) = &mut intent else { panic!() };
     paid.terms.taproot = Some(Taproot { merkle_root: None });
+    let since = NOW.to_string();
     let state = |facts: &[(&str, &str)]| {
         let mut case = group.case(1, intent.clone());
         case.decision.not_after_ms.0 = now + 1_000;
@@ -298,6 +301,8 @@ async fn facts_about_key_time_and_signature_must_be_true() {
         let mut case = with_bundle(case, &reading);
         let honest = [
             ("key.epoch", "1"),
+            ("key.epoch_since_ms", &since),
+            ("key.profile", SUITES[1]),
             ("key.roster", "0,1,2"),
             ("key.state", "active"),
             ("key.threshold", "2"),
@@ -313,9 +318,14 @@ async fn facts_about_key_time_and_signature_must_be_true() {
         }
         case
     };
+    let newer = (NOW + CLOCK_SKEW_MS + 1).to_string();
     let (early, late) = ((now - CLOCK_SKEW_MS - 1).to_string(), (now + CLOCK_SKEW_MS + 1).to_string());
     for (name, value) in [
         ("key.epoch", "2"),
+        ("key.epoch_since_ms", &newer),
+        ("key.epoch_since_ms", "absent"),
+        ("key.profile", SUITES[0]),
+        ("key.profile", "absent"),
         ("key.roster", "0,1"),
         ("key.roster", "absent"),
         ("key.state", "rotated"),
@@ -335,6 +345,34 @@ async fn facts_about_key_time_and_signature_must_be_true() {
     // The time of the evaluation is long ago when the operation is executed.
     group.set_time(now + 900);
     assert!(group.round_one(&honest, 0, 1).await.is_ok());
+}
+
+/// A generation is decided on after each share was made, and before any is used.
+#[tokio::test]
+async fn age_of_the_shares_must_be_what_the_node_knows() {
+    let group = group().await;
+    let reading = counting_bundle(&["key.epoch_since_ms"]);
+    offer_to_all(&group, &reading).await;
+    let (made, used) = (10 * CLOCK_SKEW_MS, 20 * CLOCK_SKEW_MS);
+    let sql = format!("UPDATE share SET made_at_ms = {made}, used_since_ms = {used}, row_hash = NULL");
+    for node in 0..3 {
+        group.execute_sql(node, &sql).await;
+    }
+    let since = |operation: u8, at: u64| {
+        let mut case = group.case(operation, paying("acct-2", 12_500));
+        case.submitter = submitter("dave");
+        sign_approvals(&mut case, &["alice", "bob"]);
+        let mut case = with_bundle(case, &reading);
+        case.facts.insert("key.epoch_since_ms".into(), at.to_string());
+        case
+    };
+    let (oldest, newest) = (made - CLOCK_SKEW_MS, used + CLOCK_SKEW_MS);
+    for lie in [0, oldest - 1, newest + 1] {
+        assert_refused(&group, &since(1, lie), &format!("`key.epoch_since_ms={lie}`")).await;
+    }
+    for (operation, at) in [(2, oldest), (3, newest)] {
+        group.admit(&since(operation, at)).await;
+    }
 }
 
 #[tokio::test]
