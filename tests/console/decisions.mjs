@@ -1,6 +1,7 @@
 // Scenarios of the decisions of the policy.
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { call, click, config, hashOf, identify, open, pay, see, shoot, sound, submission, text } from './page.mjs';
 
 const PAGE = 25;
@@ -20,6 +21,16 @@ const pageOf = (id) => `#/v1/policy/decisions/${id}`;
 const named = (page) => page.$$eval('tbody td:first-child a', (links) => links.map((link) => link.title));
 const value = (page, name) => page.$eval(`#filter-${name}`, (input) => input.value);
 const go = (page, hash) => page.evaluate((to) => { document.querySelector('main').replaceChildren(); location.hash = to; }, hash);
+
+/** Waits until the gateway shows of its policy what is expected. */
+async function until(path, isShown) {
+  for (let tries = 0; ; tries += 1) {
+    const shown = await call('GET', path);
+    if (isShown(shown)) return shown;
+    assert(tries < 400, JSON.stringify(shown));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
 
 /** Enters a filter and sends the form; waits until the list has this address. */
 async function find(page, name, words, hash) {
@@ -182,12 +193,68 @@ export const decisions = {
     sound(page, ['403', '404']);
   },
 
+  /** What the candidate would have decided otherwise, with both verdicts and their reasons; what a submitter wrote is text. */
+  async candidate() {
+    const evaluated = (n) => until('/v1/policy/bundles', (shown) => shown.candidate?.shadow.evaluated === n);
+    const page = await open({ subject: 'alice', hash: '#/decisions' });
+    await click(page, 'main a[href="#/decisions/candidate"]');
+    const { candidate: bundle } = await evaluated(0);
+    await see(page, bundle.bundle.bundle_hash);
+    await see(page, 'No difference among 0 evaluated.');
+    await refuse('none', { to_account: 'acct-2', amount_minor: 0, currency: 'XTS' });
+    await evaluated(1);
+    await page.reload();
+    await see(page, 'No difference among 1 evaluated.');
+
+    // The candidate permits few recipients. A submission that both deny has no operation, and a preview none either.
+    const paid = submission('paid', { to_account: HOSTILE });
+    paid.client.subject_id = HOSTILE;
+    const { operation } = await call('POST', '/v1/operations/sign', paid);
+    const refused = await refuse('zero', { amount_minor: 0 });
+    await call('POST', '/v1/policy/preview', { intent: submission('previewed', { amount_minor: 5, currency: 'JPY' }) });
+    await evaluated(4);
+    await page.reload();
+    await see(page, 'none: a preview');
+    assert.equal(await page.$('main img, main script'), null);
+    const shown = await page.$$eval('section.card', (cards) => cards.slice(1).map((card) => ({
+      title: card.querySelector('h2').innerText, said: card.querySelector('dl').innerText,
+      rows: [...card.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText)),
+    })));
+    assert.deepEqual(shown.map(({ title }) => title), [
+      'Payment of 5 JPY to …lier, key treasury-1', 'Payment of 0.00 EUR to …lier, key treasury-1', 'Payment of 12\u202f345.00 EUR to …ipt>, key treasury-1',
+    ]);
+    assert.deepEqual(shown.map(({ rows }) => rows[0]), [['Verdict', 'ALLOW', 'DENY'], ['Verdict', 'DENY', 'DENY'], ['Verdict', 'ALLOW', 'DENY']]);
+    const { said, rows } = shown[2];
+    assert(said.includes(`Moment\nsubmission\nSubmitted by\n${HOSTILE} (desk)`), said);
+    const [, active, after] = rows.find(([name]) => name === 'Reasons');
+    assert(active.includes('recipient_permitted') && !active.includes('recipient_not_permitted'), active);
+    for (const words of ['recipient_not_permitted', 'The account paid is not one that', 'Add the account at', HOSTILE]) assert(after.includes(words), after);
+    await shoot(page, 'candidate');
+    for (const [id, decision] of [[operation.operation_id, `${operation.operation_id}-1`], [(await call('GET', `/v1/policy/decisions/${refused}`)).operation_id, refused]]) {
+      await go(page, '#/decisions/candidate');
+      await click(page, `main a[href="#/decisions?operation_id=${id}"]`);
+      await finds(page, [decision]);
+    }
+
+    // Other tenants see none of it.
+    const other = await open({ subject: 'eve', tenant: 'other', hash: '#/decisions/candidate' });
+    await see(other, 'None of your tenant.');
+    assert.equal(await other.$('main table'), null);
+    fs.rmSync(config.candidate, { recursive: true });
+    await until('/v1/policy/bundles', (shown) => shown.candidate === null);
+    await go(page, '#/decisions/candidate');
+    await see(page, 'There is no candidate.');
+    assert.equal(await page.$('main table, main section'), null);
+    await shoot(page, 'none');
+    for (const shown of [page, other]) sound(shown);
+  },
+
   /** A reader without the scope is told which one to ask for, and sees neither an empty list nor a decision. */
   async scopes() {
     const id = await refuse('zero', { amount_minor: 0 });
     const reader = await open({});
     await identify(reader, { 'x-client-id': 'console', 'x-subject-id': 'alice', 'x-roles': 'approver', 'x-scopes': 'operations.read' });
-    for (const hash of ['#/decisions', '#/decisions?decision=DENY', pageOf(id), '#/log']) {
+    for (const hash of ['#/decisions', '#/decisions?decision=DENY', '#/decisions/candidate', pageOf(id), '#/log']) {
       await go(reader, hash);
       await see(reader, 'You need the scope audit.read to see this.');
       await see(reader, 'Your scopes: operations.read.');

@@ -380,7 +380,7 @@ const scenarios = {
     const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
     const page = await open({ subject: 'alice' });
     const key = encodeURIComponent('treasury-1');
-    for (const hash of ['#/', '#/keys', `#/v1/custody/keys/${key}`, '#/policy', '#/decisions', `#/v1/policy/decisions/${operation.operation_id}-1`, '#/log', '#/verify', '#/passkeys', hashOf(operation)]) {
+    for (const hash of ['#/', '#/keys', `#/v1/custody/keys/${key}`, '#/policy', '#/decisions', '#/decisions/candidate', `#/v1/policy/decisions/${operation.operation_id}-1`, '#/log', '#/verify', '#/passkeys', hashOf(operation)]) {
       await page.evaluate((hash) => { location.hash = hash; }, hash);
       await new Promise((resolve) => setTimeout(resolve, 700));
       assert(!(await text(page)).includes('cannot be shown'), `${hash}: ${await text(page)}`);

@@ -38,7 +38,7 @@ fn drive(scenario: &str) -> String {
         "passkeys" => signed.as_slice(),
         "decisions" | "denied" | "reasons" => &[("permitted_recipients", "acct-known")],
         "rule" => &[("policy_bundle", cedar.to_str().unwrap())],
-        "policy" => {
+        "accessible" | "candidate" | "policy" => {
             let strict = sources.parent().unwrap().join("../bundles/payment-guard-strict");
             assert!(Command::new("cp").arg("-rL").args([&strict, &candidate]).status().unwrap().success());
             &watched
@@ -173,6 +173,11 @@ fn policy_page_shows_the_candidate_and_refused_offers() {
 #[test]
 fn decisions_are_found_by_filters_that_stay_in_the_address() {
     println!("{}", drive("decisions"));
+}
+
+#[test]
+fn differences_of_the_candidate_are_listed_with_both_verdicts() {
+    println!("{}", drive("candidate"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ import { awaitingMe, key, keys, log, overview, policy } from './lists.js';
 const operation = async (...of) => (await import('./operation.js')).operation(...of);
 const decision = async (...of) => (await import('./decisions.js')).decision(...of);
 const decisions = async (...of) => (await import('./decisions.js')).decisions(...of);
+const candidate = async (me) => (await import('./decisions.js')).candidate(me);
 const enrolment = async (me) => (await import('./passkeys.js')).enrolment(me);
 const verifyPage = async () => (await import('./evidence.js')).verifyPage();
 
@@ -60,6 +61,7 @@ async function load(note = null, { isRefresh = false } = {}) {
     early?.catch(() => {});
     is = await get('/v1/caller');
     if (page) content = await page[2](is, { early, query });
+    else if (hash === '#/decisions/candidate') content = await candidate(is);
     else if (OPERATION.test(hash)) content = await operation(hash.match(OPERATION)[1], is, pageOf(hash));
     else if (DECISION.test(hash)) content = await decision(hash.match(DECISION)[1], is);
     else if (KEY.test(hash)) content = await key(hash.match(KEY)[1]);

@@ -1,11 +1,13 @@
-// What the policy decided: found by what a caller knows of it, and one decision with everything that it rests on.
+// What the policy decided: found by what a caller knows of it, and one decision with everything that it rests on. What the candidate would
+// decide otherwise.
 
 import { el, time, code, facts, table, card, alert, list, said } from './elements.js';
 import { get, Refused } from './gateway.js';
-import { growing, hrefOf, lacks, optional } from './lists.js';
-import { sentence } from './words.js';
+import { counts, growing, hrefOf, lacks, optional } from './lists.js';
+import { amount, sentence } from './words.js';
 
 const DECISIONS = '/v1/policy/decisions';
+const SHADOW = '/v1/policy/shadow';
 const SCOPE = 'audit.read';
 
 /** A link to the page of a decision, with the number that the id of its operation begins with. */
@@ -47,6 +49,8 @@ const MOMENTS = new Map([['submit', 'submission']]);
 const momentOf = ({ moment }) => MOMENTS.get(moment) ?? moment;
 
 const verdictOf = ({ decision: verdict }) => el('span', { class: `state ${verdict === 'ALLOW' ? 'good' : 'bad'}` }, verdict);
+
+const faultOf = ({ kind, detail }) => said([kind, detail].filter(Boolean).join(': '));
 
 /** What decisions are found by: parameter of the API, its label, and the type of its input. */
 const FILTERS = [
@@ -116,7 +120,8 @@ export async function decisions(me, { query }) {
     }
   };
   try {
-    return [title, filterForm(new URLSearchParams(query)), await growing(read, show)];
+    const other = el('p', {}, el('a', { href: '#/decisions/candidate' }, 'What the candidate would decide otherwise'));
+    return [title, other, filterForm(new URLSearchParams(query)), await growing(read, show)];
   } catch (error) {
     if (error instanceof Refused && error.status === 403) return [title, lacks(SCOPE, me)];
     if (error instanceof Refused && error.status === 400) return [title, filterForm(new URLSearchParams(query)), alert(said(error.message))];
@@ -167,7 +172,7 @@ export async function decision(href, me) {
   return [
     el('h1', {}, `The policy ${did} this ${momentOf(one)}`),
     el('p', {}, verdictOf(one), ', ', time(one.at_ms)),
-    fault ? alert('The policy gave no verdict: ', said([fault.kind, fault.detail].filter(Boolean).join(': '))) : null,
+    fault ? alert('The policy gave no verdict: ', faultOf(fault)) : null,
     one.intact ? null : alert('This record is damaged: it does not match the hash that it was written with.'),
     card('Reasons', reasons(one.reasons) ?? el('p', {}, 'None.'),
       !fault && stated.length > 0 && stated.every(({ text }) => text === '')
@@ -186,4 +191,45 @@ export async function decision(href, me) {
       ['intent_hash', code(one.intent_hash)], ['Bundle', said(one.bundle_id)], ['bundle_hash', code(one.bundle_hash)], ['Fuel used', one.fuel_used],
     ])),
   ];
+}
+
+/** The parts of an outcome that a candidate may give otherwise. */
+const OUTCOME = [
+  ['Verdict', (one) => [verdictOf(one), one.fault ? [', for a fault: ', faultOf(one.fault)] : null]],
+  ['Reasons', (one) => reasons(one.reasons) ?? 'none'],
+  ['Obligations', (one) => reasons(one.obligations) ?? 'none'],
+  ['Approvals', (one) => facts([['Required', one.approvals_required], ['These count', list(one.approvals) ?? 'none'], ['Missing', missing(one.missing)]])],
+];
+
+/** A request that candidate and active bundle do not answer alike. */
+function difference({ at_ms: at, moment, operation_id: id, payment, operation_type: type, key_ref: key, subject_id: subject, client_id: client, before, after }) {
+  const what = payment ? ['Payment of ', ...amount(payment.amount_minor, payment.currency), ' to ', said(payment.recipient)] : [code(type)];
+  return card([what, ', key ', said(key)],
+    facts([
+      ['When', at === null ? 'no time was assumed' : time(at)], ['Moment', momentOf({ moment })], ['Submitted by', [said(subject), ' (', said(client), ')']],
+      ['Operation', id === null ? 'none: a preview' : decisionsOn(id, 'Its decisions')],
+    ]),
+    table('Both outcomes', ['Outcome', 'Active bundle', 'Candidate'], OUTCOME.map(([name, part]) => [name, part(before), part(after)])));
+}
+
+/** The page of the candidate: what it would have decided otherwise, newest first. */
+export async function candidate(me) {
+  const title = el('h1', {}, 'What the candidate would decide otherwise');
+  try {
+    // The list is read after the counts, so that it lacks no difference of theirs that the reader may see.
+    const { candidate: counted } = await get('/v1/policy/bundles?limit=1');
+    const { candidate: hash, since_ms: since, differences } = await get(SHADOW);
+    if (hash === null) return [title, el('p', {}, 'There is no candidate. If one was refused, the page ', el('a', { href: '#/policy' }, 'Policy'), ' says why.')];
+    const shadow = counted?.bundle.bundle_hash === hash ? counted.shadow : null;
+    const none = shadow && shadow.evaluated === shadow.same ? `No difference among ${shadow.evaluated} evaluated.` : 'None of your tenant.';
+    return [
+      title,
+      card('Candidate', facts([['bundle_hash', code(hash)], ['Since', time(since)]]), shadow && counts(shadow),
+        el('p', { class: 'quiet' }, 'The counts are those of all tenants, the differences those of yours among the latest. Both begin anew when the gateway restarts.')),
+      differences.length > 0 ? differences.map(difference) : el('p', {}, none),
+    ];
+  } catch (error) {
+    if (error instanceof Refused && error.status === 403) return [title, lacks(SCOPE, me)];
+    throw error;
+  }
 }

@@ -176,6 +176,13 @@ export async function key(href) {
   ];
 }
 
+/** How the candidate compares with the active bundle. */
+export const counts = (shadow) => facts([
+  ['Evaluated', shadow.evaluated], ['The same', shadow.same], ['Allowed now, denied by the candidate', shadow.allow_to_deny],
+  ['Denied now, allowed by the candidate', shadow.deny_to_allow], ['Otherwise different', shadow.otherwise_different],
+  ['Faults of either', shadow.faults], ['Not evaluated, since there were too many', shadow.dropped],
+]);
+
 export async function policy() {
   const { active, candidate, refused, last_refusal: last, fault, history } = await get('/v1/policy/bundles?limit=20');
   const bundle = ({ bundle: shown }) => (shown ? [
@@ -183,11 +190,6 @@ export async function policy() {
     ['Facts that it reads', shown.facts.join(', ')], ['Fuel of an evaluation', `at most ${shown.limits.fuel}`],
     ['Valid until', shown.validity.not_after_ms ? time(shown.validity.not_after_ms) : 'no end'],
   ] : []);
-  const shadow = (counts) => facts([
-    ['Evaluated', counts.evaluated], ['The same', counts.same], ['Allowed now, denied by the candidate', counts.allow_to_deny],
-    ['Denied now, allowed by the candidate', counts.deny_to_allow], ['Otherwise different', counts.otherwise_different],
-    ['Faults of the candidate', counts.faults], ['Not evaluated, since there were too many', counts.dropped],
-  ]);
   const refusal = (one) => [one.offer, said(one.why), one.bundle_hash ? short(one.bundle_hash) : '', time(one.at_ms)];
   const refusals = last && refused.length === 0 ? [last] : refused;
   const activation = (one) => [
@@ -199,7 +201,8 @@ export async function policy() {
     card('Active', active
       ? facts([...bundle(active), ['Since', time(active.activated_at_ms)], ['Reason', active.reason ? said(active.reason) : null], ['Signed by', active.signers.join(', ')]])
       : el('p', {}, 'None.')),
-    candidate ? card('Candidate, evaluated in its shadow', facts([...bundle(candidate), ['Since', time(candidate.since_ms)], ['Signed by', candidate.signers.join(', ')]]), shadow(candidate.shadow)) : null,
+    candidate ? card('Candidate, evaluated in its shadow', facts([...bundle(candidate), ['Since', time(candidate.since_ms)], ['Signed by', candidate.signers.join(', ')]]), counts(candidate.shadow),
+      el('p', {}, el('a', { href: '#/decisions/candidate' }, 'What it would decide otherwise'))) : null,
     refusals.length > 0
       ? card(refused.length > 0 ? 'Refused offers' : 'The last offer that was refused, which is not there any more', table('Refused offers', ['Offer', 'Why', 'Hash', 'When'], refusals.map(refusal)))
       : null,
