@@ -196,6 +196,7 @@ export const decisions = {
   /** What the candidate would have decided otherwise, with both verdicts and their reasons; what a submitter wrote is text. */
   async candidate() {
     const evaluated = (n) => until('/v1/policy/bundles', (shown) => shown.candidate?.shadow.evaluated === n);
+    const differ = (n) => until('/v1/policy/shadow', (shown) => shown.differences.length === n);
     const page = await open({ subject: 'alice', hash: '#/decisions' });
     await click(page, 'main a[href="#/decisions/candidate"]');
     const { candidate: bundle } = await evaluated(0);
@@ -212,7 +213,7 @@ export const decisions = {
     const { operation } = await call('POST', '/v1/operations/sign', paid);
     const refused = await refuse('zero', { amount_minor: 0 });
     await call('POST', '/v1/policy/preview', { intent: submission('previewed', { amount_minor: 5, currency: 'JPY' }) });
-    await evaluated(4);
+    await differ(3);
     await page.reload();
     await see(page, 'none: a preview');
     assert.equal(await page.$('main img, main script'), null);
@@ -229,11 +230,14 @@ export const decisions = {
     const [, active, after] = rows.find(([name]) => name === 'Reasons');
     assert(active.includes('recipient_permitted') && !active.includes('recipient_not_permitted'), active);
     for (const words of ['recipient_not_permitted', 'The account paid is not one that', 'Add the account at', HOSTILE]) assert(after.includes(words), after);
+    // Of obligations and approvals what differs.
+    assert.deepEqual(shown.map(({ rows }) => rows.map(([name]) => name).join(' ')), ['Verdict Reasons', 'Verdict Reasons', 'Verdict Reasons Obligations Approvals']);
+    assert.deepEqual(rows[3].slice(1).map((cell) => cell.match(/Required\s+(\d)/)[1]), ['2', '3']);
     await shoot(page, 'candidate');
     for (const [id, decision] of [[operation.operation_id, `${operation.operation_id}-1`], [(await call('GET', `/v1/policy/decisions/${refused}`)).operation_id, refused]]) {
-      await go(page, '#/decisions/candidate');
       await click(page, `main a[href="#/decisions?operation_id=${id}"]`);
       await finds(page, [decision]);
+      await go(page, '#/decisions/candidate');
     }
 
     // Other tenants see none of it.
@@ -242,7 +246,7 @@ export const decisions = {
     assert.equal(await other.$('main table'), null);
     fs.rmSync(config.candidate, { recursive: true });
     await until('/v1/policy/bundles', (shown) => shown.candidate === null);
-    await go(page, '#/decisions/candidate');
+    await page.reload();
     await see(page, 'There is no candidate.');
     assert.equal(await page.$('main table, main section'), null);
     await shoot(page, 'none');

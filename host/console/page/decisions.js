@@ -193,7 +193,7 @@ export async function decision(href, me) {
   ];
 }
 
-/** The parts of an outcome that a candidate may give otherwise. */
+/** The parts of an outcome: verdict and reasons, then what is shown only where the two bundles differ. */
 const OUTCOME = [
   ['Verdict', (one) => [verdictOf(one), one.fault ? [', for a fault: ', faultOf(one.fault)] : null]],
   ['Reasons', (one) => reasons(one.reasons) ?? 'none'],
@@ -204,12 +204,15 @@ const OUTCOME = [
 /** A request that candidate and active bundle do not answer alike. */
 function difference({ at_ms: at, moment, operation_id: id, payment, operation_type: type, key_ref: key, subject_id: subject, client_id: client, before, after }) {
   const what = payment ? ['Payment of ', ...amount(payment.amount_minor, payment.currency), ' to ', said(payment.recipient)] : [code(type)];
+  const rows = OUTCOME.map(([name, part]) => [name, el('div', {}, part(before)), el('div', {}, part(after))]);
+  // Most differ in their verdict and reasons only.
+  const shown = rows.filter(([, one, other], nth) => nth < 2 || !one.isEqualNode(other));
   return card([what, ', key ', said(key)],
     facts([
       ['When', at === null ? 'no time was assumed' : time(at)], ['Moment', momentOf({ moment })], ['Submitted by', [said(subject), ' (', said(client), ')']],
       ['Operation', id === null ? 'none: a preview' : decisionsOn(id, 'Its decisions')],
     ]),
-    table('Both outcomes', ['Outcome', 'Active bundle', 'Candidate'], OUTCOME.map(([name, part]) => [name, part(before), part(after)])));
+    table('Both outcomes', ['Outcome', 'Active bundle', 'Candidate'], shown));
 }
 
 /** The page of the candidate: what it would have decided otherwise, newest first. */
@@ -225,7 +228,7 @@ export async function candidate(me) {
     return [
       title,
       card('Candidate', facts([['bundle_hash', code(hash)], ['Since', time(since)]]), shadow && counts(shadow),
-        el('p', { class: 'quiet' }, 'The counts are those of all tenants, the differences those of yours among the latest. Both begin anew when the gateway restarts.')),
+        el('p', { class: 'quiet' }, 'The counts are those of all tenants, the differences those of yours among the latest. Both begin anew when the gateway restarts. Obligations and approvals are shown where the two bundles differ in them.')),
       differences.length > 0 ? differences.map(difference) : el('p', {}, none),
     ];
   } catch (error) {
