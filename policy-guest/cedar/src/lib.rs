@@ -16,6 +16,7 @@
 //!
 //! [`prepare`] reads the files once, when the bundle is built; a snapshot of the component's memory then serves every evaluation.
 
+mod documents;
 mod location;
 mod policies;
 mod prepared;
@@ -24,7 +25,7 @@ mod rates;
 pub mod request;
 mod schema;
 
-use gateway_policy_sdk::{Answer, Data, Facts, Policy, Request, Verdict};
+use gateway_policy_sdk::{Answer, Data, Documents, Facts, Policy, Request, Verdict};
 use prepared::{Fault, Prepared};
 use std::sync::OnceLock;
 
@@ -40,25 +41,28 @@ impl Policy for CedarGuest {
         concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), ", Cedar 4.14.1");
 
     fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data) -> Verdict {
-        let mut answer = Answer::new();
-        let mut quorum = quorum::count(request, facts, &mut answer);
-        let evaluated = match PREPARED.get() {
-            Some(prepared) => prepared.check(data).and_then(|()| prepared.evaluate(request, facts, &quorum)),
-            None => Prepared::read(data)
-                .map_err(Fault::Files)
-                .and_then(|prepared| prepared.evaluate(request, facts, &quorum)),
-        };
-        match evaluated {
-            Ok(evaluated) => {
-                evaluated.judgement.tell(&mut answer);
-                quorum::raise(&mut quorum, &evaluated.needs, evaluated.groups);
-                quorum::postpone(request, facts, &quorum, &evaluated.needs, &mut answer);
-            }
-            Err(fault) => fault.tell(&mut answer),
-        }
-        quorum::judge(request, &quorum, &mut answer);
-        answer.verdict(quorum)
+        evaluate(request, facts, data, &Documents)
     }
+}
+
+fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data, documents: &dyn Data) -> Verdict {
+    let mut answer = Answer::new();
+    let mut quorum = quorum::count(request, facts, &mut answer);
+    let ask = |prepared: &Prepared| prepared.evaluate(request, facts, documents, &quorum);
+    let evaluated = match PREPARED.get() {
+        Some(prepared) => prepared.check(data).and_then(|()| ask(prepared)),
+        None => Prepared::read(data).map_err(Fault::Files).and_then(|prepared| ask(&prepared)),
+    };
+    match evaluated {
+        Ok(evaluated) => {
+            evaluated.judgement.tell(&mut answer);
+            quorum::raise(&mut quorum, &evaluated.needs, evaluated.groups);
+            quorum::postpone(request, facts, &quorum, &evaluated.needs, &mut answer);
+        }
+        Err(fault) => fault.tell(&mut answer),
+    }
+    quorum::judge(request, &quorum, &mut answer);
+    answer.verdict(quorum)
 }
 
 /// Reads the bundle's files for all later evaluations of this process, and evaluates a request of each kind, so that what Cedar

@@ -144,6 +144,10 @@ impl Policies {
         self.notes.values().find_map(missing).map_or(Ok(()), Err)
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Policy> {
+        [&self.rules, &self.conditions, &self.groups].into_iter().flat_map(PolicySet::policies)
+    }
+
     /// Decides on the request. Conditions that apply do not deny it: see [`Policies::needs`].
     pub(crate) fn judge(&self, request: &Request, entities: &Entities) -> Judgement {
         let response = self.authorizer.is_authorized(request, &self.rules, entities);

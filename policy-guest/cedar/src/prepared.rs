@@ -48,8 +48,10 @@ impl Prepared {
     /// # Errors
     /// What is wrong with the files, with its place.
     pub(crate) fn read(data: &dyn Data) -> Result<Self, String> {
-        let (schema, types) = schema::read(data)?;
+        let (schema, mut types) = schema::read(data)?;
         let policies = Policies::read(data, &schema)?;
+        let actions = schema.action_entities().map_err(|fault| fault.to_string())?;
+        types.documents.find_readers(policies.all(), &actions);
         let form = Form::read(data, &schema, types)?;
         let texts = [policies::FILE, schema::FILE, request::FILE, rates::FILE];
         let texts = texts.map(|file| (file, data.get(file, "")));
@@ -75,9 +77,10 @@ impl Prepared {
         &self,
         request: &Request,
         facts: &dyn Facts,
+        documents: &dyn Data,
         quorum: &Quorum,
     ) -> Result<Evaluated, Fault> {
-        let context = self.form.context(request, facts, quorum).map_err(Fault::Files)?;
+        let context = self.form.context(request, facts, documents, quorum).map_err(Fault::Files)?;
         let asked = self.form.submitted(request, context.clone()).map_err(Fault::Files)?;
         let judgement = self.policies.judge(&asked.request, &asked.entities);
         let needs = self.policies.needs(&asked.request, &asked.entities).map_err(Fault::Policies)?;
@@ -116,21 +119,27 @@ impl Prepared {
 
     /// Evaluates a request of each kind; the answers do not matter.
     pub(crate) fn warm_up(&self) {
-        let facts = Samples(self.form.types());
+        let known = Samples(self.form.types());
         for intent in samples(self.form.types()) {
             let request = sample(intent, self.form.types());
             let quorum = gateway_policy_sdk::count(&request, 1, |_| true);
-            drop(self.evaluate(&request, &facts, &quorum));
+            drop(self.evaluate(&request, &known, &known, &quorum));
         }
     }
 }
 
-/// Facts with a value of the declared type.
+/// Facts and documents with a value of the declared type.
 struct Samples<'a>(&'a Types);
 
 impl Facts for Samples<'_> {
     fn get(&self, name: &str) -> Option<String> {
         self.0.facts.get(name).map(|of| of.sample().to_owned())
+    }
+}
+
+impl Data for Samples<'_> {
+    fn get(&self, document: &str, _: &str) -> Option<String> {
+        self.0.documents.sample(document)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Exchange rates of the bundle, `data/rates.json`, and what a payment is worth by them.
+//! Exchange rates, and what a payment is worth by them: `data/rates.json` of the bundle, or the signed document that its schema gives the
+//! type `Rates`.
 //!
 //! ```json
 //! { "currency": "EUR", "rates": { "EUR": { "rate": "1", "decimals": 2 }, "JPY": { "rate": "0.0061", "decimals": 0 } } }
@@ -9,6 +10,7 @@
 use cedar_policy::RestrictedExpression as Value;
 use gateway_policy_sdk::{Data, Payment};
 use serde::Deserialize;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 pub(crate) const FILE: &str = "rates.json";
@@ -22,9 +24,15 @@ const DECIMALS_MAX: u32 = 18;
 /// Places of Cedar's decimals.
 const VALUE_PLACES: u32 = 4;
 
-/// The rates of a bundle; none without a file.
+/// A table that can be read.
+pub(crate) const SAMPLE: &str = r#"{"currency":"EUR","rates":{"EUR":{"rate":"1","decimals":2}}}"#;
+
+/// A table of rates; none without a file or a document.
 #[derive(Debug, Default)]
-pub(crate) struct Rates(BTreeMap<String, Rate>);
+pub(crate) struct Rates {
+    currency: String,
+    rates: BTreeMap<String, Rate>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Rate {
@@ -35,10 +43,9 @@ struct Rate {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    #[serde(rename = "currency")]
-    _currency: String,
-    rates: BTreeMap<String, Written>,
+struct Table {
+    currency: String,
+    rates: BTreeMap<String, Json>,
 }
 
 #[derive(Deserialize)]
@@ -52,16 +59,34 @@ impl Rates {
     /// # Errors
     /// What is wrong with the file.
     pub(crate) fn read(data: &dyn Data) -> Result<Self, String> {
-        let Some(text) = data.get(FILE, "") else { return Ok(Self::default()) };
-        let file: File = serde_json::from_str(&text).map_err(|fault| format!("data/{FILE}: {fault}"))?;
-        let read = |(currency, written): (String, Written)| match written.read() {
+        let text = data.get(FILE, "");
+        text.map_or_else(|| Ok(Self::default()), |text| Self::parse(&text, &format!("data/{FILE}")))
+    }
+
+    /// Reads a table; errors begin with `place`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &str, place: &str) -> Result<Self, String> {
+        let table: Table = serde_json::from_str(text).map_err(|fault| format!("{place}: {fault}"))?;
+        let read = |(currency, written)| match serde_json::from_value(written)
+            .ok()
+            .as_ref()
+            .and_then(Written::read)
+        {
             Some(rate) => Ok((currency, rate)),
             None => Err(format!(
-                "data/{FILE}: `{currency}` needs a `rate` above 0 with at most {RATE_PLACES} places, and at most \
+                "{place}: `{currency}` needs a `rate` above 0 with at most {RATE_PLACES} places, and at most \
                  {DECIMALS_MAX} `decimals`"
             )),
         };
-        file.rates.into_iter().map(read).collect::<Result<_, _>>().map(Self)
+        let rates = table.rates.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { currency: table.currency, rates })
+    }
+
+    /// The currency in which values are.
+    pub(crate) fn currency(&self) -> &str {
+        &self.currency
     }
 
     /// What the payment is worth, rounded up to four places. `None` if its currency has no rate, or no decimal is large enough.
@@ -70,7 +95,7 @@ impl Rates {
     }
 
     fn decimal(&self, payment: &Payment) -> Option<String> {
-        let Rate { scaled, decimals } = *self.0.get(&payment.currency)?;
+        let Rate { scaled, decimals } = *self.rates.get(&payment.currency)?;
         let worth = i128::from(payment.amount_minor).checked_mul(scaled)?;
         let unit = 10_i128.checked_pow(decimals + RATE_PLACES - VALUE_PLACES)?;
         let rounded = worth.div_euclid(unit) + i128::from(worth.rem_euclid(unit) > 0);
@@ -132,6 +157,11 @@ mod tests {
             assert!(value(&rates, 1).unwrap_err().contains("`EUR` needs a `rate` above 0"), "{rate}");
         }
         assert!(value(r#"{"EUR":{"rate":"1","decimals":19}}"#, 1).is_err());
-        assert!(value(r#"{"EUR":{"rate":"1"}}"#, 1).unwrap_err().contains("missing field `decimals`"));
+        for malformed in
+            [r#"{"rate":"1"}"#, r#"{"rate":1,"decimals":2}"#, r#"{"rate":"1","decimals":2,"more":0}"#, "1"]
+        {
+            let fault = value(&format!(r#"{{"EUR":{malformed}}}"#), 1).unwrap_err();
+            assert!(fault.starts_with("data/rates.json: `EUR` needs a `rate` above 0"), "{fault}");
+        }
     }
 }

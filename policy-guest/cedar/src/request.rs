@@ -6,11 +6,12 @@
 //! | `action` | `Action::"payment"`, `Action::"asset_action"`, or `Action::"<operation>"` for a key operation, `in Action::"key_change"` |
 //! | `resource` | `Account::"<from_account>"` for a payment, else `Key::"<key_ref>"`; both have `tenant`, `key_ref` |
 //! | `context.moment` | `"submit"`, `"approval"`, `"admission"` or `"preview"` |
-//! | `context.payment` | `from_account`, `to_account`, `amount_minor`, `currency`, `reference` if it is given, and `value` (decimal, rounded up) if `data/rates.json` has a rate for the currency |
+//! | `context.payment` | `from_account`, `to_account`, `amount_minor`, `currency`, `reference` if it is given, and `value` (decimal, rounded up) if the exchange rates have one for the currency |
 //! | `context.asset_action` | `asset_id`, `action`, `chain_id`, `request_digest`, `typed_data_root`, and in `fields` the public fields of the bundle's type `Fields` |
 //! | `context.key_change` | `operation`, `reason`, `purpose`, `chains` (set), and those of `target_epoch`, `new_key_ref`, `signature_profile`, `asset_id`, `recovering_participant` that are given |
 //! | `context.approvals` | `subjects` and `roles` (sets) of the approvals that count, `count`, and `last_at_ms` if any approval counts |
 //! | `context.facts` | the facts of the bundle's type `Facts` that the deployment has |
+//! | `context.documents` | the signed documents of the bundle's type `Documents` that policies for the action name |
 //! | `context` | `intent_hash`, `tenant`, `client_id`, `key_ref`, `participants` (set of indices), and `threshold`, `bip32_path` if they are given |
 //!
 //! To find the groups of an approver, policies with `@group` are evaluated with the approver as `principal`,
@@ -20,7 +21,7 @@
 //! so a submitter's text stays text.
 
 use crate::location::located;
-use crate::rates::Rates;
+use crate::rates::{self, Rates};
 use crate::schema::{Member, Types};
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request as CedarRequest,
@@ -64,6 +65,12 @@ impl Form {
         let entities =
             Entities::from_json_str(&text, Some(schema)).map_err(|fault| located(FILE, &text, &fault))?;
         let name = |name: &str| name.parse::<EntityTypeName>().map_err(said);
+        if let Some(document) = types.documents.rates().filter(|_| data.get(rates::FILE, "").is_some()) {
+            return Err(format!(
+                "data/{}: the exchange rates are those of the document `{document}`: remove one of the two",
+                rates::FILE
+            ));
+        }
         let form = Self {
             types,
             rates: Rates::read(data)?,
@@ -92,13 +99,17 @@ impl Form {
     /// What the policies see of a request.
     ///
     /// # Errors
-    /// Why the request has no Cedar form: a missing fact or one of another type, a number beyond 64 bits, or a duplicate name.
+    /// Why the request has no Cedar form: a missing fact or document or one of another type, a number beyond 64 bits, or a duplicate
+    /// name.
     pub(crate) fn context(
         &self,
         request: &Request,
         facts: &dyn Facts,
+        documents: &dyn Data,
         quorum: &Quorum,
     ) -> Result<Context, String> {
+        let (documents, rates) = self.types.documents.read(action(request), documents)?;
+        let rates = rates.as_ref().unwrap_or(&self.rates);
         let participants = request.participants.iter().map(|index| Value::new_long(i64::from(*index)));
         let mut members = vec![
             member("moment", text(moment(request.moment))),
@@ -109,8 +120,9 @@ impl Form {
             member("participants", Value::new_set(participants)),
             member("approvals", approvals(request, quorum)?),
             member("facts", typed("fact", &self.types.facts, |name| facts.get(name))?),
+            member("documents", documents),
             match &request.intent {
-                Intent::Payment(it) => member("payment", payment(it, &self.rates)?),
+                Intent::Payment(it) => member("payment", payment(it, rates)?),
                 Intent::AssetAction(it) => member("asset_action", asset_action(it, &self.types.fields)?),
                 Intent::KeyChange(it) => member("key_change", key_change(it)?),
             },
@@ -127,13 +139,12 @@ impl Form {
     /// # Errors
     /// Why the request has no Cedar form.
     pub(crate) fn submitted(&self, request: &Request, context: Context) -> Result<Asked, String> {
-        let (action, resource) = match &request.intent {
-            Intent::Payment(payment) => ("payment", uid(&self.account, &payment.from_account)),
-            Intent::AssetAction(_) => ("asset_action", uid(&self.key, &request.key_ref)),
-            Intent::KeyChange(change) => (change.operation.as_str(), uid(&self.key, &request.key_ref)),
+        let resource = match &request.intent {
+            Intent::Payment(payment) => uid(&self.account, &payment.from_account),
+            Intent::AssetAction(_) | Intent::KeyChange(_) => uid(&self.key, &request.key_ref),
         };
         let resource = entity(resource, resource_members(request), HashSet::new())?;
-        self.asked(self.submitter(request)?, action, resource, [], context)
+        self.asked(self.submitter(request)?, action(request), resource, [], context)
     }
 
     /// The question to which groups an approver of the request belongs.
@@ -184,6 +195,14 @@ impl Form {
         let entities = [principal, resource].into_iter().chain(others);
         let entities = self.entities.clone().add_entities(entities, None).map_err(said)?;
         Ok(Asked { request: request.map_err(said)?, entities })
+    }
+}
+
+fn action(request: &Request) -> &str {
+    match &request.intent {
+        Intent::Payment(_) => "payment",
+        Intent::AssetAction(_) => "asset_action",
+        Intent::KeyChange(change) => &change.operation,
     }
 }
 

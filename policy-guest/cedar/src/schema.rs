@@ -1,5 +1,7 @@
-//! The schema: the guest's fixed part, and the bundle's `data/schema.cedarschema` with the types of facts and of public fields.
+//! The schema: the guest's fixed part, and the bundle's `data/schema.cedarschema` with the types of facts, public fields, attributes and
+//! documents.
 
+use crate::documents::Documents;
 use crate::location::located;
 use cedar_policy::{RestrictedExpression as Value, Schema, SchemaFragment};
 use gateway_policy_sdk::Data;
@@ -10,13 +12,14 @@ pub(crate) const FILE: &str = "schema.cedarschema";
 
 const FIXED: &str = include_str!("fixed.cedarschema");
 
-/// The types that a bundle defines and the fixed part uses: of the facts, of an asset action's public fields, and of people's
-/// attributes. A type that the bundle does not define is empty.
+/// The types that a bundle defines and the fixed part uses: of the facts, of an asset action's public fields, of people's attributes,
+/// and of the documents. A type that the bundle does not define is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
     pub(crate) facts: BTreeMap<String, Member>,
     pub(crate) fields: BTreeMap<String, Member>,
     pub(crate) attributes: BTreeMap<String, Member>,
+    pub(crate) documents: Documents,
 }
 
 /// A member of such a type.
@@ -52,23 +55,28 @@ pub(crate) fn read(data: &dyn Data) -> Result<(Schema, Types), String> {
     let (own, _) =
         SchemaFragment::from_cedarschema_str(&text).map_err(|fault| located(FILE, &text, &fault))?;
     let declared = own.to_json_string().map_err(|fault| located(FILE, &text, &fault))?;
-    let declared: Namespaces =
+    let mut declared: Namespaces =
         serde_json::from_str(&declared).map_err(|fault| format!("data/{FILE}: {fault}"))?;
-    let common = declared.get("").map(|own| &own.common_types);
-    let defined = |name: &str| common.and_then(|common| common.get(name));
+    let common = declared.remove("").map(|own| own.common_types).unwrap_or_default();
+    let defined = |name: &str| common.get(name);
 
     let mut fixed = FIXED.to_owned();
-    for name in ["Facts", "Fields", "Attributes"].into_iter().filter(|name| defined(name).is_none()) {
+    for name in
+        ["Facts", "Fields", "Attributes", "Documents"].into_iter().filter(|name| defined(name).is_none())
+    {
         fixed.push_str(&format!("type {name} = {{}};\n"));
     }
     let (fixed, _) =
         SchemaFragment::from_cedarschema_str(&fixed).map_err(|fault| format!("the fixed schema: {fault}"))?;
     let schema = Schema::from_schema_fragments([fixed, own]).map_err(|fault| located(FILE, &text, &fault))?;
     let members = |name| defined(name).map_or_else(|| Ok(BTreeMap::new()), |record| members(name, record));
-    Ok((
-        schema,
-        Types { facts: members("Facts")?, fields: members("Fields")?, attributes: members("Attributes")? },
-    ))
+    let types = Types {
+        facts: members("Facts")?,
+        fields: members("Fields")?,
+        attributes: members("Attributes")?,
+        documents: Documents::declared(&common, &schema)?,
+    };
+    Ok((schema, types))
 }
 
 /// Cedar's JSON form of a schema, as far as it is read here: namespaces by name.
@@ -82,22 +90,22 @@ struct Namespace {
 }
 
 #[derive(Deserialize)]
-struct Type {
+pub(crate) struct Type {
     #[serde(rename = "type")]
-    kind: String,
+    pub(crate) kind: String,
     #[serde(default)]
-    name: String,
-    element: Option<Box<Type>>,
+    pub(crate) name: String,
+    pub(crate) element: Option<Box<Type>>,
     #[serde(default)]
-    attributes: BTreeMap<String, Attribute>,
+    pub(crate) attributes: BTreeMap<String, Attribute>,
 }
 
 #[derive(Deserialize)]
-struct Attribute {
+pub(crate) struct Attribute {
     #[serde(flatten)]
-    of: Type,
+    pub(crate) of: Type,
     #[serde(default = "yes")]
-    required: bool,
+    pub(crate) required: bool,
 }
 
 const fn yes() -> bool {

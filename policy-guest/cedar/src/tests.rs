@@ -1,5 +1,7 @@
 //! What the vectors of the committed bundle (`bundles/cedar-example/tests`) cannot show: malformed data, and the rest of the language.
 
+mod documents;
+
 use crate::CedarGuest;
 use crate::prepared::Prepared;
 use gateway_policy_sdk::testing::{approved, asset_action, data, facts, key_change, payment};
