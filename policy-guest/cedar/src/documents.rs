@@ -1,8 +1,9 @@
 //! Signed documents of the deployment in Cedar's form: those that the bundle's `type Documents` names.
 //!
 //! A value of JSON is read by its type in the schema, in the form that Cedar's JSON has: a `decimal`, a `datetime` and a `duration` are
-//! texts, an entity is `{"type": "Account", "id": "acct-1"}`. Cedar's own `Context::from_json_value` is not used: it leaves numbers, texts
-//! and the types of entities unchecked, and takes an `unknown` from any document.
+//! texts, an entity is `{"type": "Account", "id": "acct-1"}`. A document that is a text is read as the JSON in it, since the contract
+//! gives both alike. Cedar's own `Context::from_json_value` is not used: it leaves numbers, texts and the types of entities unchecked,
+//! and takes an `unknown` from any document.
 
 use crate::rates::{self, Rates};
 use crate::schema::{FILE, Type};
@@ -44,7 +45,8 @@ enum Shape {
     Decimal,
     Datetime,
     Duration,
-    Entity(EntityTypeName),
+    /// The type, with its name.
+    Entity(EntityTypeName, String),
     Set(Box<Self>),
     Record(BTreeMap<String, Part>),
 }
@@ -194,7 +196,10 @@ impl Shape {
             (_, "decimal") => Self::Decimal,
             (_, "datetime") => Self::Datetime,
             (_, "duration") => Self::Duration,
-            (_, name) => Self::Entity(schema.entity_types().find(|it| it.to_string() == name)?.clone()),
+            (_, name) => {
+                let kind = schema.entity_types().find(|it| it.to_string() == name)?;
+                Self::Entity(kind.clone(), name.to_owned())
+            }
         })
     }
 
@@ -206,7 +211,7 @@ impl Shape {
             (Self::Decimal, Json::String(text)) => valid(Value::new_decimal(text)),
             (Self::Datetime, Json::String(text)) => valid(Value::new_datetime(text)),
             (Self::Duration, Json::String(text)) => valid(Value::new_duration(text)),
-            (Self::Entity(kind), Json::Object(members)) => entity(kind, members),
+            (Self::Entity(kind, name), Json::Object(members)) => entity(kind, name, members),
             (Self::Set(of), Json::Array(items)) => {
                 let items = items.iter().enumerate();
                 let items =
@@ -227,7 +232,7 @@ impl Shape {
             Self::Decimal => json!("1.0"),
             Self::Datetime => json!("2026-01-31"),
             Self::Duration => json!("1h"),
-            Self::Entity(kind) => json!({ "type": kind.to_string(), "id": "sample" }),
+            Self::Entity(_, name) => json!({ "type": name, "id": "sample" }),
             Self::Set(of) => json!([of.sample()]),
             Self::Record(parts) => {
                 parts.iter().map(|(name, part)| (name.clone(), part.shape.sample())).collect()
@@ -253,9 +258,9 @@ fn record(parts: &BTreeMap<String, Part>, members: &Map<String, Json>) -> Result
     Value::new_record(read).map_err(|_| Wrong::new("names a member twice"))
 }
 
-fn entity(kind: &EntityTypeName, members: &Map<String, Json>) -> Option<Value> {
-    let text = |name: &str| members.get(name).and_then(Json::as_str);
-    let id = text("id").filter(|_| members.len() == 2 && text("type") == Some(&kind.to_string()))?;
+fn entity(kind: &EntityTypeName, name: &str, members: &Map<String, Json>) -> Option<Value> {
+    let text = |member: &str| members.get(member).and_then(Json::as_str);
+    let id = text("id").filter(|_| members.len() == 2 && text("type") == Some(name))?;
     let uid = EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id));
     Some(Value::new_entity_uid(uid))
 }

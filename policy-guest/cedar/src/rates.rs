@@ -69,16 +69,15 @@ impl Rates {
     /// What is wrong with it.
     pub(crate) fn parse(text: &str, place: &str) -> Result<Self, String> {
         let table: Table = serde_json::from_str(text).map_err(|fault| format!("{place}: {fault}"))?;
-        let read = |(currency, written)| match serde_json::from_value(written)
-            .ok()
-            .as_ref()
-            .and_then(Written::read)
-        {
-            Some(rate) => Ok((currency, rate)),
-            None => Err(format!(
-                "{place}: `{currency}` needs a `rate` above 0 with at most {RATE_PLACES} places, and at most \
-                 {DECIMALS_MAX} `decimals`"
-            )),
+        let read = |(currency, json)| {
+            let written: Option<Written> = serde_json::from_value(json).ok();
+            match written.and_then(|written| written.read()) {
+                Some(rate) => Ok((currency, rate)),
+                None => Err(format!(
+                    "{place}: `{currency}` needs a `rate` above 0 with at most {RATE_PLACES} places, and at most \
+                     {DECIMALS_MAX} `decimals`"
+                )),
+            }
         };
         let rates = table.rates.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self { currency: table.currency, rates })
