@@ -6,13 +6,21 @@ use crate::harness::process::SIGN;
 use crate::harness::samples::{approval, path, payment, publication, submit, with};
 use crate::harness::timed::TimedWorld;
 use crate::harness::verify;
+use gateway_domain::policy::document::Document;
 use gateway_domain::testing::approvers::{self, key_entry, registry};
-use gateway_policy::testing::{committed_bundle, signed};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::ReadClock;
+use gateway_policy::TrustPolicy;
+use gateway_policy::testing::{committed_bundle, role, signed, signed_document, trust};
+use operation_gateway::SystemClock;
 use serde_json::{Value, json};
 use std::fs;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// How long the exchange rates are valid, longer than a test's clock goes forward.
+const RATES_MS: i64 = 60 * DAY_MS;
 
 /// The people: Carol of the team `sales` submits. Of the treasurers only Erin is of another team.
 fn people() -> String {
@@ -95,18 +103,40 @@ async fn gathered(world: &TimedWorld, operation: &Value) -> Value {
     approve(world, operation, "erin").await
 }
 
+/// Writes the exchange rates, and trust roots by which a key of their own signs them.
+fn publish_rates(site: &Site) {
+    let trust = TrustPolicy {
+        documents: vec![role("rates", 1, &[&key(3)])],
+        ..trust(vec![role("author", 1, &[&key(1), &key(2)])], &[])
+    };
+    fs::write(site.path("trust.json"), serde_json::to_vec(&trust).unwrap()).unwrap();
+    let document = Document {
+        name: "rates".into(),
+        sequence: 1,
+        not_after_ms: EpochMs(SystemClock.now().0.saturating_add_signed(RATES_MS)),
+        content: serde_json::from_str(include_str!("../../policy-guest/examples/treasury/rates.json"))
+            .unwrap(),
+    };
+    let envelope = signed_document(&document, &[&key(3)]).envelope;
+    fs::create_dir(site.path("documents")).unwrap();
+    fs::write(site.path("documents/rates.json"), serde_json::to_vec(&envelope).unwrap()).unwrap();
+}
+
 /// A gateway with a key, under the rule. The key is made under the default policy, since on a closed day the rule submits no payment that
-/// needs one. The site has the bundle and the registry.
+/// needs one. The site has the bundle, the exchange rates and the registry.
 async fn world() -> (Site, TimedWorld) {
     let site = Site::new();
+    publish_rates(&site);
     site.offer(&release(1, &key(1)));
     let at = |name: &str| site.path(name).display().to_string();
     let (bundle, trust, file) = (at("bundle"), at("trust.json"), at("approvers.json"));
+    let documents = at("documents");
     fs::write(&file, people()).unwrap();
     let fortnight = (14 * DAY_MS).to_string();
     let settings = [
         ("policy_bundle", bundle.as_str()),
         ("policy_trust_roots", &trust),
+        ("policy_documents", &documents),
         ("signed_approvals", "optional"),
         ("approvers_file", &file),
         ("approval_ttl_ms", &fortnight),
@@ -184,4 +214,19 @@ async fn large_payment_to_a_new_recipient_needs_three_treasurers_and_a_day() {
     assert_eq!(reason["remedy"], "Submit on a working day in Zurich.");
     refused.fails(403, "policy_rejected");
     world.post(KEYS, &custody::key("by-a-client")).await.fails(403, "policy_rejected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payment_is_refused_once_the_exchange_rates_have_expired() {
+    let (_site, world) = world().await;
+    let reasons = async || {
+        let refused = world.post("/v1/policy/preview", &json!({ "intent": payment("preview") })).await.ok();
+        refused["reasons"].to_string()
+    };
+    assert!(!reasons().await.contains("amount_not_convertible"));
+    world.advance_ms(RATES_MS + 1);
+    assert!(reasons().await.contains("amount_not_convertible"));
+    let refused = world.post(SIGN, &small("without rates")).await;
+    assert!(refused.json["reasons"].to_string().contains("amount_not_convertible"), "{}", refused.json);
+    refused.fails(403, "policy_rejected");
 }

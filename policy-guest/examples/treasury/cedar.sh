@@ -16,7 +16,7 @@ python3 vectors.py
 rm -rf "$made"
 mkdir -p "$made/data" "$made/tests"
 cp cedar/manifest.json "$made"
-cp cedar/data/* bundle/data/rates.json "$made/data"
+cp cedar/data/* "$made/data"
 cp cedar/tests/* bundle/tests/* "$made/tests"
 bundle build "$root/policy-guest/cedar" --into "$made" --locked
 bundle test "$made" --strict

@@ -17,6 +17,7 @@ lay_out() {
   rm -rf "$1/target/bundle"
   mkdir -p "$1/target/bundle"
   cp -R "$1/manifest.json" bundle/data bundle/tests "$1/target/bundle"
+  cp code/tests/code.json "$1/target/bundle/tests"
 }
 check() {
   bundle sign "$1/target/bundle" --key "$root/bundles/development-signing-key.json"
@@ -25,7 +26,7 @@ check() {
 }
 
 python3 vectors.py --check
-for file in bundle/tests/treasury.json bundle/data/rates.json cedar/tests/cedar.json cedar/data/entities.json \
+for file in bundle/tests/treasury.json cedar/tests/cedar.json cedar/data/entities.json \
   cedar/data/policies.cedar cedar/data/schema.cedarschema; do
   cmp "$file" "$root/bundles/treasury/${file#*/}"
 done

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the vectors that the three policies share, and those that only Cedar has. Also puts the holidays into the form of Cedar's entities.
+"""Writes the vectors that the three policies share, those that only Cedar has, and those of Rust and JavaScript. Also puts the holidays into the
+form of Cedar's entities.
 
 With --check it writes nothing, and fails if a file differs.
 """
@@ -25,6 +26,7 @@ SATURDAY_EARLY = ms("2026-03-13T23:00:00")
 SATURDAY, SUNDAY, MONDAY = ms("2026-03-14T10:00:00"), ms("2026-03-15T10:00:00"), ms("2026-03-15T23:00:00")
 GOOD_FRIDAY = ms("2026-04-03T10:00:00")
 LIMIT = 1_000_000
+RATES = json.loads((HERE / "rates.json").read_text())
 
 # The submitter is of the team `sales`.
 TEAMS = {"bob": "sales", "carol": "sales", "dave": "sales", "erin": "treasury", "frank": None}
@@ -55,7 +57,7 @@ def payment(amount_minor, currency="EUR"):
 
 
 def vector(name, intent, expect, *, moment="submit", now=WEDNESDAY, paid=None, by=(), roles="treasurer", last=None,
-           who=None, facts=None):
+           who=None, facts=None, rates=RATES):
     codes, obligations, subjects, required, satisfied = expect
     known = {"deployment.required_approvals": "2", "deployment.separation_of_duties": "true", "time.now_ms": str(now)}
     if paid is not None:
@@ -66,9 +68,15 @@ def vector(name, intent, expect, *, moment="submit", now=WEDNESDAY, paid=None, b
         "input": {"moment": moment, "tenant": "default", "key_ref": "treasury", "submitter": who or submitter(), "intent": intent,
                   "approvals": approvals(by, roles, now if last is None else last)},
         "facts": known | (facts or {}),
+        **({"documents": {"rates": rates}} if rates and intent["kind"] == "payment" else {}),
         "expect": {"decision": "ALLOW" if set(codes) <= allows else "DENY", "reasons": codes, "obligations": obligations,
                    "subjects": subjects, "required": required, "satisfied": satisfied},
     }
+
+
+def with_rate(currency, rate):
+    """The exchange rates with another one."""
+    return RATES | {"rates": RATES["rates"] | {currency: {"rate": rate, "decimals": 2}}}
 
 
 def submitted(required, reason="payment_permitted"):
@@ -96,6 +104,13 @@ SHARED = [
     vector("a currency without minor units is converted: two people", payment(1_639_344, "JPY"), submitted(2)),
     vector("a currency without minor units is converted: three", payment(1_639_345, "JPY"), submitted(3)),
     vector("a currency without a rate is denied", payment(100, "XAU"), submitted(2, "amount_not_convertible")),
+    vector("without a document of exchange rates, a payment is denied", SMALL, submitted(2, "amount_not_convertible"), rates=None),
+    vector("without a document of exchange rates, a payment is not admitted",
+           LARGE, (["amount_not_convertible", "quorum_reached"], [], ["bob", "carol"], 2, True), moment="admission", by=("bob", "carol"),
+           rates=None),
+    vector("by another document, a payment is worth more", payment(1_085_422, "USD"), submitted(3), rates=with_rate("USD", "0.9214")),
+    vector("a document without the currency of the table has no rate for it", SMALL, submitted(2, "amount_not_convertible"),
+           rates={"currency": "EUR", "rates": {}}),
     vector("an amount of zero is denied", payment(0), submitted(2, "amount_not_positive")),
     # The recipient.
     vector("a recipient first paid six days ago is new", LARGE, submitted(3), paid=WEDNESDAY - 6 * DAY),
@@ -154,8 +169,15 @@ SHARED = [
            moment="approval", who=submitter(client="operation-gateway"), facts={"deployment.required_approvals": "0"}),
 ]
 
+# A rate that cannot be one: the policies in Rust and JavaScript have none for the currency, and the engine of Cedar uses no part of the table.
+NOT_A_RATE = [("a rate of zero", with_rate("EUR", "0.0")), ("a rate that is no number", with_rate("EUR", "one")),
+              ("a negative rate", with_rate("EUR", "-1"))]
+CODE = [vector(name, SMALL, submitted(2, "amount_not_convertible"), rates=rates) for name, rates in NOT_A_RATE]
+
 # The engine denies what it cannot evaluate with a code of its own.
-CEDAR = [
+CEDAR = [vector(name, SMALL, submitted(2, "cedar_error"), rates=rates) for name, rates in NOT_A_RATE] + [
+    vector("a rate of zero for another currency", SMALL, submitted(2, "cedar_error"), rates=with_rate("USD", "0")),
+    vector("a document that is no table of rates", SMALL, submitted(2, "cedar_error"), rates=["EUR", "1"]),
     vector("a fact that cannot be read", SMALL, (["cedar_error", "payment_permitted"], ["collect_approvals"], [], 4_294_967_295, False),
            facts={"deployment.required_approvals": "two"}),
 ]
@@ -168,7 +190,7 @@ def entities():
 
 def main():
     differs = False
-    for name, content in [("bundle/tests/treasury.json", SHARED), ("cedar/tests/cedar.json", CEDAR),
+    for name, content in [("bundle/tests/treasury.json", SHARED), ("cedar/tests/cedar.json", CEDAR), ("code/tests/code.json", CODE),
                           ("cedar/data/entities.json", entities())]:
         file, text = HERE / name, json.dumps(content, indent=1) + "\n"
         if "--check" not in sys.argv[1:]:

@@ -4,6 +4,7 @@
 
 import { get as fact } from 'svc:policy/facts@2.0.0';
 import { get as data } from 'svc:bundle/data@1.0.0';
+import { get as document } from 'svc:bundle/documents@1.0.0';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -68,11 +69,13 @@ function statement(code, operands = {}) {
 // What the payment is worth, in units of 10^-4 EUR, rounded up. undefined if its currency has no rate, or the number is too large.
 function value({ amountMinor, currency }) {
   const pointer = `/rates/${currency.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-  const rate = data('rates.json', `${pointer}/rate`);
-  const decimals = data('rates.json', `${pointer}/decimals`);
+  const rate = document('rates', `${pointer}/rate`);
+  const decimals = document('rates', `${pointer}/decimals`);
   if (!Number.isSafeInteger(amountMinor) || !/^\d+(\.\d{1,8})?$/.test(rate ?? '') || !/^\d{1,2}$/.test(decimals ?? '')) return undefined;
   const [whole, places = ''] = rate.split('.');
-  const worth = BigInt(amountMinor) * BigInt(whole + places.padEnd(8, '0'));
+  const scaled = BigInt(whole + places.padEnd(8, '0'));
+  if (scaled === 0n) return undefined;
+  const worth = BigInt(amountMinor) * scaled;
   const unit = 10n ** (BigInt(decimals) + 4n);
   const rounded = worth / unit + (worth > 0n && worth % unit > 0n ? 1n : 0n);
   return rounded < 2n ** 63n ? rounded : undefined;

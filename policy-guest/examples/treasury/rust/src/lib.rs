@@ -1,12 +1,12 @@
 //! The rule of a treasury.
 //!
-//! A payment above 10,000.00 EUR, by the rates in `data/rates.json`, to a recipient that was first paid less than seven days ago or never needs
-//! three treasurers, one of them of another team than the submitter, and waits 24 hours from its last approval. Any other payment needs two
-//! people. On weekends and holidays in Zurich nothing is submitted or admitted. Nothing but payments is permitted.
+//! A payment above 10,000.00 EUR, by the rates of the signed document `rates`, to a recipient that was first paid less than seven days ago or
+//! never needs three treasurers, one of them of another team than the submitter, and waits 24 hours from its last approval. Any other payment
+//! needs two people. On weekends and holidays in Zurich nothing is submitted or admitted. Nothing but payments is permitted.
 
 use gateway_policy_sdk::{
-    Answer, Approval, Data, Facts, Intent, Moment, Payment, Person, Policy, Quorum, Request, Verdict, count,
-    group, step,
+    Answer, Approval, Data, Documents, Facts, Intent, Moment, Payment, Person, Policy, Quorum, Request,
+    Verdict, count, group, step,
 };
 
 /// The client that submits the creation of development keys; no other has this id.
@@ -36,7 +36,7 @@ impl Policy for Treasury {
         let (mut needed, mut is_large, mut is_closed) = (0, false, false);
         match &request.intent {
             Intent::Payment(payment) => {
-                let value = value(payment, data);
+                let value = value(payment, &Documents);
                 is_large = value.is_some_and(|value| value > LIMIT) && is_new(facts);
                 needed = if is_large { 3 } else { 2 };
                 is_closed = closed(facts, data);
@@ -74,10 +74,10 @@ fn permit(payment: &Payment, value: Option<i64>, is_refused: bool, answer: &mut 
 }
 
 /// What the payment is worth, in units of 10^-4 EUR, rounded up. `None` if its currency has no rate, or the number is too large.
-fn value(payment: &Payment, data: &dyn Data) -> Option<i64> {
+fn value(payment: &Payment, documents: &dyn Data) -> Option<i64> {
     let currency = ["/rates/", &step(&payment.currency)].concat();
-    let rate = data.get("rates.json", &[&currency, "/rate"].concat())?;
-    let decimals = data.get("rates.json", &[&currency, "/decimals"].concat())?.parse::<u32>().ok()?;
+    let rate = documents.get("rates", &[&currency, "/rate"].concat())?;
+    let decimals = documents.get("rates", &[&currency, "/decimals"].concat())?.parse::<u32>().ok()?;
     let (whole, places) = rate.split_once('.').unwrap_or((&rate, ""));
     let missing = RATE_PLACES.checked_sub(places.len())?;
     let scaled: u64 =
