@@ -1,4 +1,4 @@
-//! The wasm engine, which all bundles share, and what it links to components.
+//! The wasm engines, which all bundles share, and what they link to components.
 //!
 //! Evaluations are deterministic: no clock, no randomness, no threads, no relaxed SIMD, canonical NaNs, and fuel as the limit.
 //! They are isolated: components can import only `svc:policy/facts`, and `data`, `documents` and `log` of `svc:bundle`. A bundle of the WASI world also
@@ -12,8 +12,8 @@ use crate::bindings::svc::policy::facts;
 use crate::bundle::{BundleError, EngineError, World};
 use crate::limits::{
     CORE_INSTANCES_PER_COMPONENT_MAX, INSTANCES_MAX, INSTANCES_MIN, MEMORIES_PER_COMPONENT_MAX,
-    MEMORY_BYTES_KEPT, MEMORY_BYTES_MAX, STACK_BYTES_MAX, TABLE_BYTES_KEPT, TABLE_ELEMENTS_MAX,
-    TABLES_PER_COMPONENT_MAX, TICK,
+    MEMORY_BYTES_INLINE, MEMORY_BYTES_KEPT, MEMORY_BYTES_KEPT_LARGE, MEMORY_BYTES_MAX, STACK_BYTES_MAX,
+    TABLE_BYTES_KEPT, TABLE_ELEMENTS_MAX, TABLES_PER_COMPONENT_MAX, TICK,
 };
 use crate::state::State;
 use crate::wasi;
@@ -21,14 +21,24 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
-use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// The first bytes of a core module. A component has other ones after `\0asm`.
 const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
-/// The process's engine, shared by all bundles.
+/// The process's engines, shared by all bundles. They differ in how an instance's memory is cleared.
 #[derive(Clone)]
 pub struct PolicyEngine {
+    /// For guests that may have [`MEMORY_BYTES_INLINE`] at most. Clearing all that such a guest has takes less time than a search for what it
+    /// wrote.
+    small: Pooled,
+    /// For the others, whose written pages are searched for: without that, a system call drops them, and each causes a page fault again.
+    large: Pooled,
+}
+
+/// A wasm engine with its instances, and what it links to components.
+#[derive(Clone)]
+pub(crate) struct Pooled {
     engine: Engine,
     linker: Linker<State>,
 }
@@ -40,8 +50,8 @@ impl std::fmt::Debug for PolicyEngine {
 }
 
 impl PolicyEngine {
-    /// An engine with room for four concurrent evaluations per hardware thread, at least [`INSTANCES_MIN`] in all. It has room for
-    /// fewer where the process's address space is too small, and says so in the log: each reserves 8 GiB of it.
+    /// Engines with room for four concurrent evaluations per hardware thread, at least [`INSTANCES_MIN`] in all. They have room for
+    /// fewer where the process's address space is too small, and say so in the log: each reserves 16 GiB of it.
     pub fn new() -> Result<Self, EngineError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let wanted = u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN);
@@ -63,18 +73,19 @@ impl PolicyEngine {
         }
     }
 
-    /// An engine with room for `instances` concurrent evaluations, at most [`INSTANCES_MAX`].
+    /// Engines with room for `instances` concurrent evaluations each, at most [`INSTANCES_MAX`].
     pub fn with_room_for(instances: u32) -> Result<Self, EngineError> {
-        let pool = InstanceAllocationStrategy::Pooling(pool(instances.min(INSTANCES_MAX)));
-        let engine = Engine::new(config().allocation_strategy(pool)).map_err(EngineError::Wasmtime)?;
-        start_clock(engine.weak()).map_err(EngineError::Clock)?;
-        let mut linker = Linker::new(&engine);
-        facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
-            .and_then(|()| data::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
-            .and_then(|()| documents::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
-            .and_then(|()| log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
-            .map_err(EngineError::Wasmtime)?;
-        Ok(Self { engine, linker })
+        let mut large = pool(instances);
+        large.linear_memory_keep_resident(MEMORY_BYTES_KEPT_LARGE).pagemap_scan(Enabled::Auto);
+        let [small, large] = [pool(instances), large].map(Pooled::new);
+        let (small, large) = (small.map_err(EngineError::Wasmtime)?, large.map_err(EngineError::Wasmtime)?);
+        start_clock([small.engine.weak(), large.engine.weak()]).map_err(EngineError::Clock)?;
+        Ok(Self { small, large })
+    }
+
+    /// The engine for a guest that may have this much memory.
+    pub(crate) const fn for_memory(&self, bytes: usize) -> &Pooled {
+        if bytes > MEMORY_BYTES_INLINE { &self.large } else { &self.small }
     }
 
     /// An engine with the same limits for one module, without the pool and the clock.
@@ -88,10 +99,23 @@ impl PolicyEngine {
     pub fn is_module(wasm: &[u8]) -> bool {
         wasm.starts_with(CORE_MODULE)
     }
+}
+
+impl Pooled {
+    fn new(pool: PoolingAllocationConfig) -> wasmtime::Result<Self> {
+        let pool = InstanceAllocationStrategy::Pooling(pool);
+        let engine = Engine::new(config().allocation_strategy(pool))?;
+        let mut linker = Linker::new(&engine);
+        facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+        data::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+        documents::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+        log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+        Ok(Self { engine, linker })
+    }
 
     /// Compiles a component. A panic of the compiler is an error.
     pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, BundleError> {
-        if Self::is_module(wasm) {
+        if PolicyEngine::is_module(wasm) {
             return Err(BundleError::CoreModule);
         }
         let compiled = catch_unwind(AssertUnwindSafe(|| Component::from_binary(&self.engine, wasm)));
@@ -145,6 +169,7 @@ fn config() -> Config {
 }
 
 fn pool(instances: u32) -> PoolingAllocationConfig {
+    let instances = instances.min(INSTANCES_MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
         .total_core_instances(instances.saturating_mul(CORE_INSTANCES_PER_COMPONENT_MAX))
@@ -160,13 +185,13 @@ fn pool(instances: u32) -> PoolingAllocationConfig {
     pool
 }
 
-/// Starts a thread that advances wasmtime's epoch by one at each wake-up, so that there is no burst of ticks after a stall. It
-/// ends when the engine is dropped.
-fn start_clock(engine: EngineWeak) -> std::io::Result<()> {
+/// Starts a thread that advances the epoch of each engine by one at each wake-up, so that there is no burst of ticks after a stall. It
+/// ends when the engines are dropped.
+fn start_clock(engines: [EngineWeak; 2]) -> std::io::Result<()> {
+    let tick = |engine: &EngineWeak| engine.upgrade().map(|engine| engine.increment_epoch()).is_some();
     let run = move || {
-        while let Some(engine) = engine.upgrade() {
-            engine.increment_epoch();
-            drop(engine);
+        // A bundle keeps one engine only.
+        while engines.iter().filter(|engine| tick(engine)).count() > 0 {
             thread::sleep(TICK);
         }
     };

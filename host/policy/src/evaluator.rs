@@ -5,6 +5,7 @@ use crate::bindings::{Policy, PolicyPre};
 use crate::bundle::{Bundle, BundleError, Declaration, Expectation, Vector, World};
 use crate::convert::{self, Owned};
 use crate::data::Data;
+use crate::engine::Pooled;
 use crate::fact_names::FactNames;
 use crate::fault::{self, fault, quoted};
 use crate::limits::{
@@ -27,7 +28,7 @@ use wasmtime::Store;
 
 /// A bundle's component, compiled and linked.
 pub struct Evaluator {
-    engine: PolicyEngine,
+    engine: Pooled,
     world: World,
     pre: PolicyPre<State>,
     bundle_id: String,
@@ -67,11 +68,13 @@ impl Evaluator {
     /// # Errors
     /// [`BundleError`] for the component, an import, or a data file.
     pub fn link(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
+        let limits = bundle.manifest().limits;
+        let memory_bytes_max = usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX);
+        let engine = engine.for_memory(memory_bytes_max);
         let component = engine.compile(bundle.component()?)?;
         let world = World::parse(&bundle.manifest().world)?;
         check_imports(&engine.imports(&component), &bundle.manifest().capabilities, world)?;
         let pre = engine.link(&component, world).map_err(BundleError::Component)?;
-        let limits = bundle.manifest().limits;
         let linked = Self {
             engine: engine.clone(),
             world,
@@ -86,7 +89,7 @@ impl Evaluator {
                 fact_names: FactNames::new(bundle.manifest().facts.clone()),
             }),
             fuel_max: limits.fuel,
-            memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+            memory_bytes_max,
             not_before: bundle.manifest().not_before_ms.map(EpochMs),
             not_after: bundle.manifest().not_after_ms.map(EpochMs),
         };

@@ -131,7 +131,11 @@ impl BundleFiles {
                 let text = str::from_utf8(bytes).map_err(|_| BundleError::NotText(name.to_owned()))?;
                 Ok(text.into())
             } else {
-                strict::parse_unique(name, bytes)
+                // A dependency can make `serde_json` keep the order of members, and policies read them sorted.
+                strict::parse_unique(name, bytes).map(|mut value| {
+                    value.sort_all_objects();
+                    value
+                })
             };
             value.map(|value| (file.to_owned(), value))
         })

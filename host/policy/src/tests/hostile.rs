@@ -263,7 +263,10 @@ fn a_guest_that_starts_with_too_much_memory_is_not_loaded() {
     let refused = load(&engine(), &guest(17, "", "i32.const 0")).unwrap_err();
     assert!(matches!(refused, BundleError::Describe(Fault { kind: FaultKind::Memory, .. })), "{refused}");
     let engine = engine();
-    assert!(matches!(engine.compile(&guest(300, "", "i32.const 0")), Err(BundleError::Component(_))));
+    assert!(matches!(
+        engine.for_memory(0).compile(&guest(300, "", "i32.const 0")),
+        Err(BundleError::Component(_))
+    ));
 }
 
 #[test]
@@ -340,15 +343,15 @@ fn two_in_one(more: &str) -> Vec<u8> {
 
 #[test]
 fn components_in_a_component_compile_and_have_a_limit_of_memories_together() {
-    assert!(engine().compile(&two_in_one("")).is_ok());
+    assert!(engine().for_memory(0).compile(&two_in_one("")).is_ok());
     let third = "(core module $m (memory 1)) (core instance (instantiate $m))";
-    assert!(matches!(engine().compile(&two_in_one(third)), Err(BundleError::Component(_))));
+    assert!(matches!(engine().for_memory(0).compile(&two_in_one(third)), Err(BundleError::Component(_))));
 }
 
 #[test]
 fn memories_of_all_modules_share_one_limit() {
     assert!(matches!(
-        engine().compile(&guest(8, "(memory 1)", "i32.const 0")),
+        engine().for_memory(0).compile(&guest(8, "(memory 1)", "i32.const 0")),
         Err(BundleError::Component(_))
     ));
     let contents = Contents { data: Data::default(), fact_names: FactNames::new(Vec::new()) };
@@ -356,4 +359,30 @@ fn memories_of_all_modules_share_one_limit() {
     let mut grows = |from, to| state.memory_growing(from, to, None).is_ok();
     assert!(grows(0, 60) && grows(0, 30) && grows(60, 70));
     assert!(!grows(30, 31));
+}
+
+/// In each engine: of a small guest the first pages are cleared and the others dropped, of a large one those that it wrote.
+#[test]
+fn memory_of_an_evaluation_is_gone_in_the_next_one() {
+    let writes = |from: u32, to: u32| {
+        format!(
+            "(local.set $i (i32.const {from}))
+            (loop $l
+            (if (i32.load (local.get $i)) (then unreachable))
+            (i32.store (local.get $i) (i32.const 7))
+            (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 4096))) (i32.const {to}))))
+            i32.const 0"
+        )
+    };
+    let engine = PolicyEngine::with_room_for(1).unwrap();
+    for (limit, pages) in [(1 << 20, 2), (1 << 20, 15), (16 << 20, 4), (16 << 20, 32)] {
+        let wasm = guest(pages, "", &writes(0x8000, pages * 0x10000));
+        let bundle = bundle_of(&engine, &wasm, |manifest| manifest.limits.memory_bytes = limit);
+        let evaluator = Evaluator::link(&engine, &bundle).unwrap();
+        for _ in 0..3 {
+            let outcome =
+                evaluator.evaluate(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"), u64::MAX);
+            assert_eq!(outcome.fault_kind(), None, "{pages} pages of {limit} bytes: {:?}", outcome.fault);
+        }
+    }
 }
