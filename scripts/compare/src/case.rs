@@ -63,6 +63,7 @@ fn submitter() -> ClientBinding {
         subject_id: "alice".into(),
         roles: vec!["submitter".into()],
         scopes: vec!["operations.sign".into()],
+        registered: None,
         cert_sha256: None,
         token_jti: None,
         tenant: None,
@@ -93,6 +94,7 @@ fn approval(subject: &str) -> Approval {
     Approval {
         subject_id: subject.into(),
         roles: vec!["approver".into()],
+        registered: None,
         claimed_at_ms: 1,
         approved_at_ms: EpochMs(1_700_000_000_000),
         signature: None,

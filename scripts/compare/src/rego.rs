@@ -1,7 +1,7 @@
 //! The default policy's conditions in Rego, run by regorus in process.
 
+use crate::Allowed;
 use crate::case::Case;
-use crate::{Allowed, Runner};
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::program::Program;
 use regorus::rvm::vm::RegoVM;
@@ -36,24 +36,16 @@ impl Compiled {
     }
 }
 
-impl Runner for Interpreted {
-    fn name(&self) -> String {
-        "the same in Rego, regorus interpreter, cloned".into()
-    }
-
-    fn evaluate(&self, case: &Case) -> Allowed {
+impl Interpreted {
+    pub(crate) fn allows(&self, case: &Case) -> Allowed {
         let mut engine = self.0.clone();
         engine.set_input(input(case)?);
         allows(&engine.eval_rule(ENTRY.into())?)
     }
 }
 
-impl Runner for Compiled {
-    fn name(&self) -> String {
-        "the same in Rego, regorus machine, fresh".into()
-    }
-
-    fn evaluate(&self, case: &Case) -> Allowed {
+impl Compiled {
+    pub(crate) fn allows(&self, case: &Case) -> Allowed {
         let mut machine = RegoVM::new();
         machine.load_program(Arc::clone(&self.0));
         machine.set_input(input(case)?);
