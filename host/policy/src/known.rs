@@ -394,6 +394,7 @@ mod tests {
                 ("velocity.recipient.1h.units", &[Some("0")], &[None]),
                 ("velocity.recipient.30d.count.of.USD", &[Some("0")], &[Some("-1"), None]),
                 ("velocity.other", &[None], &[Some("0")]),
+                ("claim.department", &[None], &[Some("treasury")]),
                 ("x.unknown", &[None], &[Some("0")]),
                 ("", &[None], &[Some("")]),
             ],

@@ -421,6 +421,42 @@ async fn payments_that_the_node_admitted_count_even_if_the_gateway_hides_them() 
     }
 }
 
+/// The policy denies every payment from an account that paid in USD within a day.
+#[tokio::test]
+async fn payments_in_other_currencies_that_the_node_admitted_count() {
+    const FACT: &str = "velocity.account.24h.units.of.USD";
+    let group = group().await;
+    let text = format!("{COUNTS_TWO}\n(data (i32.const 1024) \"{FACT}\")");
+    // The value is at 512: whether there is one, then its place. The first byte of the verdict is the decision.
+    let denies = format!(
+        "(call $get (i32.const 1024) (i32.const {}) (i32.const 512))
+        (if (i32.load8_u (i32.const 512)) (then
+            (i32.store8 (i32.const 0) (i32.ne (i32.load8_u (i32.load (i32.const 516))) (i32.const 48)))))
+        i32.const 0",
+        FACT.len()
+    );
+    let wasm = gateway_policy::testing::guest(1, &text, &denies);
+    let bundle = bundle_of_guest(wasm, &[], |manifest| manifest.facts = vec![FACT.into()]);
+    offer_to_all(&group, &bundle).await;
+    let paid = |operation: u8, currency: &str| {
+        let mut intent = paying("acct-2", 12_500);
+        let Intent::Payment(payment) = &mut intent else { panic!() };
+        payment.currency = currency.into();
+        let mut case = group.case(operation, intent);
+        case.submitter = submitter("dave");
+        sign_approvals(&mut case, &["alice", "bob"]);
+        let mut case = with_bundle(case, &bundle);
+        case.facts.insert(FACT.into(), "0".into());
+        case
+    };
+    for (operation, currency) in [(1, "CHF"), (2, "EUR"), (3, "USD")] {
+        group.admit_only(&paid(operation, currency)).await;
+    }
+    for currency in ["CHF", "EUR", "USD"] {
+        assert_refused(&group, &paid(4, currency), "the policy denies the operation here").await;
+    }
+}
+
 /// An authority that lies too leaves what each node admitted. Each payment is in t of N records, and each record stays within the limit: t
 /// times their sum is at most N times the limit.
 #[tokio::test]
@@ -539,6 +575,11 @@ async fn strict(group: &Group) -> BundleFiles {
     files
 }
 
+/// A verdict at 0: ALLOW, no reasons and obligations, two subjects at 64, both required, satisfied.
+const COUNTS_TWO: &str = r#"
+    (data (i32.const 20) "\40\00\00\00\02\00\00\00\02\00\00\00\01")
+    (data (i32.const 64) "\50\00\00\00\05\00\00\00\55\00\00\00\03\00\00\00alicebob")"#;
+
 /// A bundle that reads these facts, allows everything, and counts Alice and Bob.
 pub(crate) fn counting_bundle(facts: &[&str]) -> BundleFiles {
     const NAMES_AT: usize = 1_024;
@@ -548,11 +589,7 @@ pub(crate) fn counting_bundle(facts: &[&str]) -> BundleFiles {
         reads.push_str(&format!("(call $get (i32.const {at}) (i32.const {}) (i32.const 512))\n", name.len()));
         text.push_str(name);
     }
-    // The verdict at 0: ALLOW, no reasons and obligations, two subjects at 64, both required, satisfied.
-    let verdict = r#"
-        (data (i32.const 20) "\40\00\00\00\02\00\00\00\02\00\00\00\01")
-        (data (i32.const 64) "\50\00\00\00\05\00\00\00\55\00\00\00\03\00\00\00alicebob")"#;
-    let data = format!("{verdict}\n(data (i32.const {NAMES_AT}) \"{text}\")");
+    let data = format!("{COUNTS_TWO}\n(data (i32.const {NAMES_AT}) \"{text}\")");
     let wasm = gateway_policy::testing::guest(1, &data, &format!("{reads} i32.const 0"));
     // A name that no deployment offers can only be read by an entry that stands for several.
     let declared = facts.iter().map(|name| if name.ends_with(".unknown") { "time.*" } else { name });
