@@ -45,7 +45,8 @@ impl Policy for CedarGuest {
     }
 }
 
-fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data, documents: &dyn Data) -> Verdict {
+/// As [`CedarGuest`], with these documents.
+pub fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data, documents: &dyn Data) -> Verdict {
     let mut answer = Answer::new();
     let mut quorum = quorum::count(request, facts, &mut answer);
     let ask = |prepared: &Prepared| prepared.evaluate(request, facts, documents, &quorum);
