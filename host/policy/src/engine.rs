@@ -17,8 +17,10 @@ use crate::limits::{
 };
 use crate::state::State;
 use crate::wasi;
+use parking_lot::Mutex;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
@@ -33,7 +35,9 @@ pub struct PolicyEngine {
     /// wrote.
     small: Pooled,
     /// For the others, whose written pages are searched for: without that, a system call drops them, and each causes a page fault again.
-    large: Pooled,
+    /// Made for the first of them, since it reserves as much address space again.
+    large: Arc<Mutex<Option<Pooled>>>,
+    room: u32,
 }
 
 /// A wasm engine with its instances, and what it links to components.
@@ -51,41 +55,33 @@ impl std::fmt::Debug for PolicyEngine {
 
 impl PolicyEngine {
     /// Engines with room for four concurrent evaluations per hardware thread, at least [`INSTANCES_MIN`] in all. They have room for
-    /// fewer where the process's address space is too small, and say so in the log: each reserves 16 GiB of it.
+    /// fewer where the process's address space is too small, and say so in the log: each evaluation reserves 8 GiB of it.
     pub fn new() -> Result<Self, EngineError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let wanted = u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN);
-        let mut room = wanted;
-        loop {
-            match Self::with_room_for(room) {
-                Err(EngineError::Wasmtime(_)) if room > 1 => room /= 2,
-                engine => {
-                    if room < wanted {
-                        tracing::warn!(
-                            room,
-                            wanted,
-                            "the address space has room for few policy evaluations at once"
-                        );
-                    }
-                    return engine;
-                }
-            }
-        }
+        at_most(wanted, Self::with_room_for)
     }
 
     /// Engines with room for `instances` concurrent evaluations each, at most [`INSTANCES_MAX`].
     pub fn with_room_for(instances: u32) -> Result<Self, EngineError> {
-        let mut large = pool(instances);
-        large.linear_memory_keep_resident(MEMORY_BYTES_KEPT_LARGE).pagemap_scan(Enabled::Auto);
-        let [small, large] = [pool(instances), large].map(Pooled::new);
-        let (small, large) = (small.map_err(EngineError::Wasmtime)?, large.map_err(EngineError::Wasmtime)?);
-        start_clock([small.engine.weak(), large.engine.weak()]).map_err(EngineError::Clock)?;
-        Ok(Self { small, large })
+        Ok(Self { small: Pooled::new(&pool(instances))?, large: Arc::default(), room: instances })
     }
 
     /// The engine for a guest that may have this much memory.
-    pub(crate) const fn for_memory(&self, bytes: usize) -> &Pooled {
-        if bytes > MEMORY_BYTES_INLINE { &self.large } else { &self.small }
+    pub(crate) fn for_memory(&self, bytes: usize) -> Result<Pooled, EngineError> {
+        if bytes <= MEMORY_BYTES_INLINE {
+            return Ok(self.small.clone());
+        }
+        let mut large = self.large.lock();
+        if let Some(large) = &*large {
+            return Ok(large.clone());
+        }
+        let searched = |room| {
+            let mut pool = pool(room);
+            pool.linear_memory_keep_resident(MEMORY_BYTES_KEPT_LARGE).pagemap_scan(Enabled::Auto);
+            Pooled::new(&pool)
+        };
+        Ok(large.insert(at_most(self.room, searched)?).clone())
     }
 
     /// An engine with the same limits for one module, without the pool and the clock.
@@ -102,14 +98,16 @@ impl PolicyEngine {
 }
 
 impl Pooled {
-    fn new(pool: PoolingAllocationConfig) -> wasmtime::Result<Self> {
-        let pool = InstanceAllocationStrategy::Pooling(pool);
-        let engine = Engine::new(config().allocation_strategy(pool))?;
+    fn new(pool: &PoolingAllocationConfig) -> Result<Self, EngineError> {
+        let pool = InstanceAllocationStrategy::Pooling(pool.clone());
+        let engine = Engine::new(config().allocation_strategy(pool)).map_err(EngineError::Wasmtime)?;
+        start_clock(engine.weak()).map_err(EngineError::Clock)?;
         let mut linker = Linker::new(&engine);
-        facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
-        data::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
-        documents::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
-        log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+        facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
+            .and_then(|()| data::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
+            .and_then(|()| documents::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
+            .and_then(|()| log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
+            .map_err(EngineError::Wasmtime)?;
         Ok(Self { engine, linker })
     }
 
@@ -185,13 +183,33 @@ fn pool(instances: u32) -> PoolingAllocationConfig {
     pool
 }
 
-/// Starts a thread that advances the epoch of each engine by one at each wake-up, so that there is no burst of ticks after a stall. It
-/// ends when the engines are dropped.
-fn start_clock(engines: [EngineWeak; 2]) -> std::io::Result<()> {
-    let tick = |engine: &EngineWeak| engine.upgrade().map(|engine| engine.increment_epoch()).is_some();
+/// What `make` gives with this room, or with half of it, and so on, where the address space has no more.
+fn at_most<T>(wanted: u32, make: impl Fn(u32) -> Result<T, EngineError>) -> Result<T, EngineError> {
+    let mut room = wanted;
+    loop {
+        match make(room) {
+            Err(EngineError::Wasmtime(_)) if room > 1 => room /= 2,
+            made => {
+                if room < wanted {
+                    tracing::warn!(
+                        room,
+                        wanted,
+                        "the address space has room for few policy evaluations at once"
+                    );
+                }
+                return made;
+            }
+        }
+    }
+}
+
+/// Starts a thread that advances wasmtime's epoch by one at each wake-up, so that there is no burst of ticks after a stall. It
+/// ends when the engine is dropped.
+fn start_clock(engine: EngineWeak) -> std::io::Result<()> {
     let run = move || {
-        // A bundle keeps one engine only.
-        while engines.iter().filter(|engine| tick(engine)).count() > 0 {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
             thread::sleep(TICK);
         }
     };

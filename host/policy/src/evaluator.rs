@@ -70,13 +70,13 @@ impl Evaluator {
     pub fn link(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let limits = bundle.manifest().limits;
         let memory_bytes_max = usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX);
-        let engine = engine.for_memory(memory_bytes_max);
+        let engine = engine.for_memory(memory_bytes_max)?;
         let component = engine.compile(bundle.component()?)?;
         let world = World::parse(&bundle.manifest().world)?;
         check_imports(&engine.imports(&component), &bundle.manifest().capabilities, world)?;
         let pre = engine.link(&component, world).map_err(BundleError::Component)?;
         let linked = Self {
-            engine: engine.clone(),
+            engine,
             world,
             pre: PolicyPre::new(pre).map_err(BundleError::Component)?,
             bundle_id: bundle.manifest().bundle_id.clone(),

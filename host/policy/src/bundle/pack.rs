@@ -14,7 +14,7 @@ use gateway_domain::dsse::Envelope;
 pub fn complete(engine: &PolicyEngine, files: &BundleFiles) -> Result<BundleFiles, BundleError> {
     let mut manifest: Manifest = strict::parse(MANIFEST_FILE, files.get(MANIFEST_FILE)?)?;
     manifest.files = files.hashes();
-    let engine = engine.for_memory(0);
+    let engine = engine.for_memory(0)?;
     manifest.capabilities = engine.imports(&engine.compile(files.get(COMPONENT_FILE)?)?);
     let bytes = pretty(&manifest)?;
     let manifest = Manifest::parse(&bytes)?;

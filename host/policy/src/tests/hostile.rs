@@ -264,7 +264,7 @@ fn a_guest_that_starts_with_too_much_memory_is_not_loaded() {
     assert!(matches!(refused, BundleError::Describe(Fault { kind: FaultKind::Memory, .. })), "{refused}");
     let engine = engine();
     assert!(matches!(
-        engine.for_memory(0).compile(&guest(300, "", "i32.const 0")),
+        engine.for_memory(0).unwrap().compile(&guest(300, "", "i32.const 0")),
         Err(BundleError::Component(_))
     ));
 }
@@ -343,15 +343,18 @@ fn two_in_one(more: &str) -> Vec<u8> {
 
 #[test]
 fn components_in_a_component_compile_and_have_a_limit_of_memories_together() {
-    assert!(engine().for_memory(0).compile(&two_in_one("")).is_ok());
+    assert!(engine().for_memory(0).unwrap().compile(&two_in_one("")).is_ok());
     let third = "(core module $m (memory 1)) (core instance (instantiate $m))";
-    assert!(matches!(engine().for_memory(0).compile(&two_in_one(third)), Err(BundleError::Component(_))));
+    assert!(matches!(
+        engine().for_memory(0).unwrap().compile(&two_in_one(third)),
+        Err(BundleError::Component(_))
+    ));
 }
 
 #[test]
 fn memories_of_all_modules_share_one_limit() {
     assert!(matches!(
-        engine().for_memory(0).compile(&guest(8, "(memory 1)", "i32.const 0")),
+        engine().for_memory(0).unwrap().compile(&guest(8, "(memory 1)", "i32.const 0")),
         Err(BundleError::Component(_))
     ));
     let contents = Contents { data: Data::default(), fact_names: FactNames::new(Vec::new()) };
