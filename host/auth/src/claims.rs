@@ -8,6 +8,7 @@ use gateway_domain::time::EpochMs;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The name of a claim, or a JSON pointer to it if it begins with `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ impl Claims {
                 tenant: text(rules.tenant.find(claims), "tenant")?.map(Tenant),
                 token_jti: text(claims.get("jti"), "jti")?.map(TokenId::new),
                 cert_sha256: None,
-                facts: facts(claims, rules)?,
+                facts: Arc::new(facts(claims, rules)?),
             },
             not_before_ms: epoch_ms(claims.get("nbf"), "nbf")?.unwrap_or_default(),
             expires_ms: epoch_ms(claims.get("exp"), "exp")?,

@@ -4,7 +4,7 @@ use crate::limits::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX};
 use crate::{Identity, Unauthenticated};
 use gateway_domain::ids::{Hex32, Tenant};
 use http::HeaderMap;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The calling system.
 pub const CLIENT_ID: &str = "x-client-id";
@@ -45,7 +45,7 @@ pub(crate) fn identity(
         tenant: tenant.map(|tenant| Tenant(tenant.to_owned())),
         token_jti: None,
         cert_sha256,
-        facts: BTreeMap::new(),
+        facts: Arc::default(),
     }))
 }
 

@@ -8,6 +8,7 @@ use gateway_domain::ids::{Hex32, Tenant};
 use gateway_domain::names::is_same_person;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct Identity {
     /// SHA-256 of the certificate that the client proved to have.
     pub cert_sha256: Option<Hex32>,
     /// The claims of its token that policies may read, as facts by name.
-    pub facts: BTreeMap<String, String>,
+    pub facts: Arc<BTreeMap<String, String>>,
 }
 
 /// The id of a token. It identifies a credential, so `Debug` does not show it.
@@ -80,7 +81,7 @@ impl Principal {
     pub fn facts(&self) -> BTreeMap<String, String> {
         match self {
             Self::Unrestricted => BTreeMap::new(),
-            Self::Identified(identity) => identity.facts.clone(),
+            Self::Identified(identity) => BTreeMap::clone(&identity.facts),
         }
     }
 
@@ -163,7 +164,7 @@ mod tests {
             tenant: Some(Tenant("acme".to_owned())),
             token_jti: Some(TokenId::new("t-1".to_owned())),
             cert_sha256: Some(CERTIFICATE),
-            facts: BTreeMap::new(),
+            facts: Arc::default(),
         }
     }
 
