@@ -23,7 +23,7 @@ use gateway_auth::Principal;
 use gateway_auth::Scope::*;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{KeyRef, Tenant};
-use gateway_domain::intent::Bip32;
+use gateway_domain::intent::{Bip32, Intent};
 use gateway_domain::key::KeyState;
 use gateway_engine::ports::KeyFilter;
 use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
@@ -49,21 +49,7 @@ pub async fn create(
     let submitter = bind_caller(&caller.principal, request.client.parse()?)?;
     let tenant = Tenant(request.tenant_id);
     check_tenant(&caller.principal, &submitter, &tenant)?;
-    let body_digest = body_digest(&intent, &submitter)?;
-    let unknown_fields = body.unknown.clone();
-    let request_id = current_request_id();
-    let claims = caller.principal.facts();
-    let idempotency_key = None;
-    let submit = Submit {
-        tenant,
-        submitter,
-        claims,
-        idempotency_key,
-        intent,
-        body_digest,
-        unknown_fields,
-        request_id,
-    };
+    let submit = submission(&caller, (tenant, submitter), None, intent, &body.unknown)?;
     let submitted = app.engine().submit_on_key(submit, key_ref).await?;
     submission_answer(&app, &body.unknown, &submitted, rejects).await
 }
@@ -265,22 +251,29 @@ async fn submit<R: KeyRequest>(
         (Principal::Unrestricted | Principal::Identified(_), _) => caller.visibility(),
     };
     let tenant = app.engine().key_owner(&KeyTarget { visibility, key_ref: key_ref.clone() }).await?;
+    let submit = submission(caller, (tenant, submitter), idempotency_key, intent, &body.unknown)?;
+    let submitted = app.engine().submit_on_key(submit, key_ref).await?;
+    submission_answer(app, &body.unknown, &submitted, rejects).await
+}
+
+fn submission(
+    caller: &Caller,
+    (tenant, submitter): (Tenant, ClientBinding),
+    idempotency_key: Option<String>,
+    intent: Intent,
+    unknown: &[String],
+) -> Result<Submit, ApiError> {
     let body_digest = body_digest(&intent, &submitter)?;
-    let unknown_fields = body.unknown.clone();
-    let request_id = current_request_id();
-    let claims = caller.principal.facts();
-    let submit = Submit {
+    Ok(Submit {
         tenant,
         submitter,
-        claims,
+        claims: caller.principal.facts(),
         idempotency_key,
         intent,
         body_digest,
-        unknown_fields,
-        request_id,
-    };
-    let submitted = app.engine().submit_on_key(submit, key_ref).await?;
-    submission_answer(app, &body.unknown, &submitted, rejects).await
+        unknown_fields: unknown.to_vec(),
+        request_id: current_request_id(),
+    })
 }
 
 async fn submission_answer(
