@@ -13,7 +13,9 @@
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
-use gateway_domain::intent::Intent;
+#[path = "native/request.rs"]
+mod request;
+
 use gateway_domain::policy::{FactRead, Facts, Moment, Request};
 use gateway_policy::{Bundle, Evaluator, PolicyEngine, testing};
 use gateway_policy_sdk as sdk;
@@ -51,13 +53,19 @@ fn measure_bundle(engine: &PolicyEngine, bundle: &Bundle) -> Result<(), Box<dyn 
         ("admission, two approvals", Moment::Admission, &["bob", "carol"]),
     ] {
         let sample = testing::payment("acct-2", approvers);
-        measure(name, &evaluator, &sample.request(moment), &facts, &data);
+        measure(name, &evaluator, &sample.request(moment), &facts, &data)?;
     }
     Ok(())
 }
 
-fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Facts, data: &dyn Data) {
-    let prepared = native_request(request);
+fn measure(
+    name: &str,
+    evaluator: &Evaluator,
+    request: &Request<'_>,
+    facts: &Facts,
+    data: &dyn Data,
+) -> Result<(), Box<dyn Error>> {
+    let prepared = request::of(request)?;
     let mut columns: [Vec<u64>; 4] = Default::default();
     for _ in 0..ROUNDS {
         let recording = Recording::of(facts);
@@ -65,7 +73,8 @@ fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Fac
             timed(|| PaymentGuard::evaluate(black_box(&prepared), &recording, data)),
             timed(|| {
                 let recording = Recording::of(&black_box(facts).clone());
-                let verdict = PaymentGuard::evaluate(&native_request(black_box(request)), &recording, data);
+                let prepared = request::of(black_box(request));
+                let verdict = prepared.map(|prepared| PaymentGuard::evaluate(&prepared, &recording, data));
                 (verdict, recording.read)
             }),
             timed(|| evaluator.evaluate_raw(black_box(request), facts, u64::MAX)),
@@ -84,6 +93,7 @@ fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Fac
         component / end_to_end
     );
     println!("  with record        {with_record:6.2} us");
+    Ok(())
 }
 
 fn timed<T>(run: impl FnOnce() -> T) -> u64 {
@@ -118,44 +128,4 @@ impl sdk::Facts for Recording<'_> {
         self.read.borrow_mut().push(FactRead { name: name.to_owned(), value: value.clone() });
         value
     }
-}
-
-fn native_request(request: &Request<'_>) -> sdk::Request {
-    let Intent::Payment(payment) = request.intent else { return sdk::testing::payment("", "", 0) };
-    sdk::Request {
-        moment: match request.moment {
-            Moment::Submit => sdk::Moment::Submit,
-            Moment::Approval => sdk::Moment::Approval,
-            Moment::Admission => sdk::Moment::Admission,
-            Moment::Preview => sdk::Moment::Preview,
-        },
-        intent_hash: request.intent_hash.to_string(),
-        tenant: request.tenant.0.clone(),
-        key_ref: request.key_ref.0.clone(),
-        client_id: request.submitter.client_id.clone(),
-        submitter: person(&request.submitter.subject_id, &request.submitter.roles),
-        intent: sdk::Intent::Payment(sdk::Payment {
-            from_account: payment.from_account.clone(),
-            to_account: payment.to_account.clone(),
-            amount_minor: payment.amount_minor,
-            currency: payment.currency.clone(),
-            reference: payment.reference.clone(),
-        }),
-        participants: payment.terms.requested_participants.iter().map(|index| index.0).collect(),
-        threshold: payment.terms.threshold.map(|threshold| threshold.0),
-        bip32_path: None,
-        approvals: request
-            .approvals
-            .iter()
-            .map(|approval| sdk::Approval {
-                by: person(&approval.subject_id, &approval.roles),
-                at_ms: approval.approved_at_ms.0,
-            })
-            .collect(),
-    }
-}
-
-fn person(subject: &str, roles: &[String]) -> sdk::Person {
-    let roles: Vec<_> = roles.iter().map(String::as_str).collect();
-    sdk::testing::person(subject, &roles)
 }

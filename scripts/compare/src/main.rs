@@ -12,6 +12,7 @@ mod case;
 mod measure;
 mod native;
 mod rego;
+#[path = "../../../host/policy/benches/native/request.rs"]
 mod request;
 
 use case::Case;

@@ -10,7 +10,7 @@
 
 #[path = "../../src/measure.rs"]
 mod measure;
-#[path = "../../src/request.rs"]
+#[path = "../../../../host/policy/benches/native/request.rs"]
 mod request;
 
 use gateway_domain::intent::Intent;
